@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import re
 import warnings
 from collections import UserList, deque
@@ -24,7 +25,7 @@ from privtail import DPMean, DPScaler, evaluate, open_table, private_mean, summa
 from privtail.errors import InvalidInput
 from privtail.linear_model import DPRidge, PrivateSearchCV
 from privtail.trusted.records import arrays, as_records, persons
-from privtail.trusted.records.arrays import column_names, is_column, require_apart
+from privtail.trusted.records.arrays import column_names, is_column, require_apart, taken
 from privtail.trusted.records.persons import Persons
 from privtail.trusted.records.targets import Labels, Numbers, canonical_label
 from privtail.trusted.tables import table_blocks
@@ -635,3 +636,40 @@ def test_a_model_is_shown_no_categories_of_a_derived_frame(monkeypatch: pytest.M
             require_apart(shown)
     monkeypatch.setattr(arrays, "room", lambda values: type(values).__module__.partition(".")[0])
     require_apart(frame)
+
+
+TEXT = ["a" * 30, "a" * 30, "secret" * 6]
+
+
+def shown_to_a_model(values: Any) -> bytes:
+    """All memory of a row, and what is stored of it."""
+    row = taken(values, np.array([0]))
+    table = row.to_arrow(compat_level=pl.CompatLevel.newest())
+    buffers = [b for c in table.columns for piece in c.chunks for b in piece.buffers() if b]
+    return pickle.dumps(row) + b"".join(buffer.to_pybytes() for buffer in buffers)
+
+
+def test_the_memory_of_a_row_holds_no_text_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text of polars that is longer than twelve bytes lies in memory that rows share."""
+    frame = pl.DataFrame({"t": TEXT, "b": [cell.encode() for cell in TEXT], "x": [1, 2, 3]})
+    assert b"secret" not in shown_to_a_model(frame)
+    assert taken(frame, np.array([2, 0])).equals(frame[[2, 0]])
+    assert taken(frame["t"], np.array([2, 0])).equals(frame["t"][[2, 0]])
+    monkeypatch.setattr(arrays, "_polars_rows", lambda values, ids: values[ids])
+    assert b"secret" in shown_to_a_model(frame)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pl.Series([[cell] for cell in TEXT]),
+        pl.Series([{"t": cell} for cell in TEXT]),
+        pl.Series([[cell] for cell in TEXT], dtype=pl.Array(pl.String, 1)),
+        pa.array([[cell] for cell in TEXT], pa.list_view(pa.string())),
+        pa.array(TEXT, pa.string_view()),
+        pd.Series(pd.arrays.ArrowExtensionArray(pa.array(TEXT, pa.string_view()))),
+    ],
+)
+def test_a_model_is_shown_no_column_whose_rows_share_memory(column: Any) -> None:
+    with pytest.raises(InvalidInput, match="more than one row at a time"):
+        require_apart({"c": column})

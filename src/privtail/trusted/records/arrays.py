@@ -206,8 +206,10 @@ def taken(values: Any, ids: NDArray[np.int64]) -> Any:
         return values.iloc[ids]
     if room(values) in ("pandas", "pyarrow"):  # of pandas an index, or what a column holds
         return values.take(ids)
-    if room(values) == "polars" or hasattr(values, "tocsr"):
-        return (values.tocsr() if hasattr(values, "tocsr") else values)[ids]
+    if room(values) == "polars":
+        return _polars_rows(values, ids)
+    if hasattr(values, "tocsr"):
+        return values.tocsr()[ids]
     if is_listed(values):
         cells = list(values)
         return [cells[i] for i in ids.tolist()]
@@ -218,7 +220,8 @@ def require_apart(X: Any) -> None:
     """Refuse a container of which a row that is taken still holds cells of other rows.
 
     A dictionary of Arrow keeps all its values, a categorical column all categories, which may have
-    been made of the cells, and an index of several levels all labels.
+    been made of the cells, an index of several levels all labels, and a view of Arrow or a nested
+    column of polars the memory of all cells.
 
     Raises
     ------
@@ -239,8 +242,9 @@ def require_apart(X: Any) -> None:
         if levels > 1 or any(_lists_values(str(kind)) for kind in types):
             raise InvalidInput(
                 "The model would see more than one row at a time: a categorical column and a "
-                "dictionary of Arrow list the values of all rows, and so does an index of several "
-                'levels. Pass text, frame.astype({"column": "str"}), decoded columns of Arrow, '
+                "dictionary of Arrow list the values of all rows, and so do an index of several "
+                "levels, views of Arrow and nested columns of polars. Pass text, "
+                'frame.astype({"column": "str"}), decoded columns of Arrow, '
                 "column.cast(column.type.value_type), and frame.reset_index(); or say "
                 "trusted_rowwise=True, if a prediction depends on its own row alone."
             )
@@ -248,7 +252,9 @@ def require_apart(X: Any) -> None:
 
 def _lists_values(kind: str) -> bool:
     """Whether a column of this type lists values that other rows may hold."""
-    return "dictionary<" in kind or "Categorical" in kind or kind == "category"
+    of_polars = "Array(", "Extension(", "List(", "Map(", "Struct("
+    nested = kind.startswith(of_polars)
+    return nested or "dictionary<" in kind or "_view" in kind or kind in ("Categorical", "category")
 
 
 def _unwrapped(values: Any) -> Any:
@@ -283,6 +289,19 @@ def _polars_text(values: Any) -> list[Any] | None:
     import polars as pl
 
     return list(values.cast(pl.String).cast(pl.Binary).to_list())
+
+
+def _polars_rows(values: Any, ids: NDArray[np.int64]) -> Any:
+    """Rows of polars; text and bytes in memory of their own, for a row shares that of all."""
+    rows = values[ids]
+    columns = rows.get_columns() if hasattr(type(rows), "columns") else [rows]
+    own = [
+        type(column)(column.name, column.to_list(), dtype=column.dtype)
+        if str(column.dtype) in ("String", "Binary")
+        else column
+        for column in columns
+    ]
+    return type(rows)(own) if hasattr(type(rows), "columns") else own[0]
 
 
 def _decoded(cell: Any) -> str | None:
