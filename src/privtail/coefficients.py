@@ -38,6 +38,11 @@ NO_SAMPLING = (
     "last three, how large the slopes are together). More rows or a larger epsilon would help. "
     'Use conf_int(kind="noise") for the noise alone, where it is known.'
 )
+CLIPPED = (
+    "Long residuals were clipped, and these intervals are for slopes of clipped residuals. Where "
+    "residuals are skewed or an effect is not linear, slopes without clipping differ, and the "
+    "intervals need not hold them."
+)
 
 
 def why_not(noise: Doubles, *, noisy: bool) -> str:
@@ -85,7 +90,7 @@ class CoefficientTable:
     headline : str
         What was promised.
     note : str
-        Why standard errors are not known; empty where they are.
+        Why standard errors are not known, or what intervals of the slopes of a number leave out.
     log : bool
         Whether the logarithm of a prediction is linear: then the exponential of a slope, its
         relativity, is what a prediction is multiplied by.
@@ -117,7 +122,7 @@ class CoefficientTable:
     def of(
         cls, rows: Sequence[tuple[str, int | None]], coef: Doubles, intercept: Doubles,
         noise: Doubles, sampling: Doubles, headline: str, confidence: float, *, noisy: bool,
-        log: bool = False,
+        log: bool = False, number: bool = False,
     ) -> Self:  # fmt: skip
         """The table of slopes (K, d), with the standard deviations of their errors, (K, d).
 
@@ -137,6 +142,8 @@ class CoefficientTable:
             Whether noise was added.
         log : bool, default=False
             Whether the logarithm of a prediction is linear.
+        number : bool, default=False
+            Whether the target is a number.
 
         Returns
         -------
@@ -148,8 +155,8 @@ class CoefficientTable:
             If ``confidence`` is not in (0, 1).
         """
         reach = normal_quantile(confidence)
-        note = why_not(noise, noisy=noisy) or (NO_SAMPLING if np.isnan(sampling).any() else "")
-        std = np.full(coef.size, math.nan) if note else np.hypot(noise, sampling).ravel()
+        unknown = why_not(noise, noisy=noisy) or NO_SAMPLING * bool(np.isnan(sampling).any())
+        std = np.full(coef.size, math.nan) if unknown else np.hypot(noise, sampling).ravel()
         places = np.array([coef.size if place is None else place for _, place in rows])
         slopes, std = np.append(coef.ravel(), 0.0)[places], np.append(std, math.nan)[places]
         with np.errstate(all="ignore"):
@@ -157,7 +164,7 @@ class CoefficientTable:
         return cls(
             tuple(name for name, _ in rows), slopes, std, z, 2 * ndtr(-np.abs(z)),
             slopes - reach * std, slopes + reach * std, confidence, np.atleast_1d(intercept),
-            headline, note, log,
+            headline, unknown or CLIPPED * number, log,
         )  # fmt: skip
 
     @property

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from privtail import load
+from privtail.coefficients import CLIPPED
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.linear_model import (
     DPHuberRegressor,
@@ -121,6 +122,17 @@ def test_the_table_of_slopes():
     assert "0.05" in text
     assert model.privacy_.headline in text
     assert "<table>" in table._repr_html_()
+
+
+@pytest.mark.parametrize("kind", [DPLinearRegression, DPHuberRegressor, DPPoissonRegressor])
+def test_a_table_of_slopes_of_a_number_says_what_clipping_does(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5_000, 1))
+    model = kind(epsilon=5.0, **SIMULATED).fit(X, rng.poisson(np.exp(1 + X[:, 0] / 3)))
+    table = model.summary()
+    number = kind is not DPPoissonRegressor
+    assert table.note == CLIPPED * number
+    assert ("clipped" in str(table)) == ("clipped" in table._repr_html_()) == number
 
 
 def test_a_constant_has_a_table_that_says_so():

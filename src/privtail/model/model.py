@@ -397,6 +397,7 @@ class Model:
         return CoefficientTable.of(
             rows, self.coef, self.intercept, noise, sampling, self.statement.headline, confidence,
             noisy=self.statement.noise != "none", log=self.link == "log",
+            number=self.link == "identity",
         )  # fmt: skip
 
     table = summary

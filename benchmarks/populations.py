@@ -1,0 +1,239 @@
+"""How often intervals of slopes hold where residuals are as in real tables.
+
+    python -m benchmarks.populations run [FITS] [--tables TABLE ...]
+    python -m benchmarks.populations page
+
+A *population* is a real table, or 200,000 rows that were drawn once. Every fit has rows of it that
+are drawn with replacement, and new (simulated) noise. ``run`` adds a line to
+``benchmarks/results/populations.csv`` for each population, number of rows and epsilon; a line of so
+many fits that is there is not measured again. ``refused`` counts fits without an interval.
+``held`` is the part of the intervals of 95 % that hold the slopes of least squares on the whole
+population (of labels, those of maximum likelihood), and ``least`` the part of the slope that does
+worst. ``clipped`` and ``clipped_least`` are the same for the slopes at which the clipped gradient
+of that fit is zero on the whole population: residuals clipped at its threshold, and rows shrunk to
+its length. ``width`` is as in `benchmarks.intervals`, for least squares. ``page`` fills
+``docs/guide/intervals.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import warnings
+from collections.abc import Iterator
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+
+from benchmarks.intervals import LEVEL, PAGE, _width
+from benchmarks.slopes import BUDGETS, SLOPES
+from privtail.algorithms.result import Result
+from privtail.data import ADULT
+from privtail.data.catalogue import located
+from privtail.default.fitted import FittedSlopes
+from privtail.errors import AccuracyWarning, InvalidInput
+from privtail.linear_model import DPLinearRegression, DPLogisticRegression
+
+Doubles = NDArray[np.float64]
+
+RESULTS = Path(__file__).resolve().parent / "results" / "populations.csv"
+ROWS, DRAWN = (2_000, 20_000), 200_000
+NEWS = ["n_tokens_content", "num_hrefs", "num_imgs", "is_weekend", "global_subjectivity"]
+POPULATIONS = {
+    "hours": "hours a week of age, years of school, sex and log weight (Adult)",
+    "school": "years of school of age, hours a week and sex (Adult)",
+    "log shares": "logarithm of shares of five features (Online News Popularity)",
+    "shares": "shares of the same five features",
+    "elevation": "elevation of five features (Covertype)",
+    "income": "label of income of the features of *hours* (Adult)",
+    "spread": "normal features, normal residuals times abs(x1)",
+    "growing": "normal features, normal residuals times exp(x1 / 2)",
+    "heavy spread": "t(3) features, normal residuals times 1 + abs(x1)",
+    "products": "lognormal features, and a mean that is multiplied by lognormal noise",
+}
+
+
+class Watched(DPLinearRegression):
+    """Keeps what was released of the slopes."""
+
+    slopes_: FittedSlopes
+
+    def _run(self, *args: Any, **options: Any) -> Result:
+        result = super()._run(*args, **options)
+        assert isinstance(result.slopes, FittedSlopes)
+        self.slopes_ = result.slopes
+        return result
+
+
+@cache
+def population(name: str) -> tuple[Doubles, Any, Doubles, Any]:
+    """All rows, their targets, their slopes without privacy, and an estimator."""
+    if name == "income":
+        (X, *_), table = population("hours"), pd.read_parquet(ADULT)
+        y = (table["income"] == ">50K").to_numpy(int)
+        scales = X.std(axis=0)
+        plain = LogisticRegression(C=np.inf, tol=1e-9, max_iter=1_000).fit(X / scales, y)
+        return X, y, plain.coef_[0] / scales, partial(DPLogisticRegression, classes=[0, 1])
+    X, y = _real(name) if name in list(POPULATIONS)[:5] else _drawn(name)
+    joint = np.column_stack([X - X.mean(axis=0), np.ones(len(X))])
+    return X, y, np.linalg.lstsq(joint, y)[0][:-1], Watched
+
+
+def _real(name: str) -> tuple[Doubles, Doubles]:
+    if name in ("hours", "school"):
+        table = pd.read_parquet(ADULT)
+        table["male"], table["log"] = table["sex"] == "Male", np.log(table["fnlwgt"])
+        taken = ["age", "education_num", "male", "log", "hours_per_week"]
+        if name == "school":
+            taken = ["age", "hours_per_week", "male", "education_num"]
+    elif name == "elevation":
+        table = pd.read_parquet(_file("covertype"))
+        taken = [*table.columns[1:6], table.columns[0]]
+    else:
+        table = pd.read_parquet(_file("news-14"))
+        table["log shares"] = np.log(table["shares"])
+        taken = [*NEWS, name]
+    values = table[taken].to_numpy(float)
+    return values[:, :-1], values[:, -1]
+
+
+def _file(name: str) -> Path:
+    path = located(name)
+    if path is None:
+        raise SystemExit(f"{name} is not there: name the folder of real data in PRIVTAIL_DATA.")
+    return path
+
+
+def _drawn(name: str) -> tuple[Doubles, Doubles]:
+    rng = np.random.default_rng(0)
+    X, noise = rng.normal(size=(DRAWN, 5)), rng.normal(size=DRAWN)
+    if name == "products":
+        X = np.exp(X)
+        return X, X @ np.abs(SLOPES) * np.exp(noise / 2)
+    if name == "heavy spread":
+        X = rng.standard_t(3, X.shape)
+        noise *= 1 + np.abs(X[:, 0])
+    else:
+        noise *= np.abs(X[:, 0]) if name == "spread" else np.exp(X[:, 0] / 2)
+    return X, X @ SLOPES + noise
+
+
+def clipped_slopes(slopes: FittedSlopes, X: Doubles, y: Doubles) -> Doubles:
+    """(d,) the slopes at which the clipped gradient of a fit is zero on these rows."""
+    w, seen, clip = slopes.w[:, 0].copy(), slopes.standard.map, slopes.runs[-1].schedule.mean
+    rows = np.column_stack([X * seen.scales + seen.offsets, np.ones(len(X))])
+    shrunk = np.minimum(1.0, clip.row_length / np.linalg.norm(rows, axis=1))[:, None] * rows
+    least = 1e-3 * shrunk.T @ rows / len(X)
+    for step in range(12):
+        residuals = y - rows @ w
+        inside = np.abs(residuals) < clip.threshold
+        moved = shrunk.T @ np.clip(residuals, -clip.threshold, clip.threshold) / len(X)
+        curved = shrunk[inside].T @ rows[inside] / len(X)
+        w += (0.7 if step < 8 else 1.0) * np.linalg.solve(curved + least, moved)
+    return np.asarray(w[:-1] * seen.scales)
+
+
+def measured(name: str, n: int, epsilon: float, fits: int) -> dict[str, Any]:
+    """A line of the results."""
+    X, y, w, kind = population(name)
+    held, clipped, errors, halves = [], [], [], []
+    for seed in range(fits):
+        drawn = np.random.default_rng(seed).integers(len(y), size=n)
+        model = kind(epsilon=epsilon, noise="simulated", random_state=seed).fit(X[drawn], y[drawn])
+        try:
+            low, high = model.conf_int(LEVEL).reshape(-1, 2).T
+        except InvalidInput:
+            continue
+        held.append((low <= w) & (w <= high))
+        if isinstance(model, Watched):
+            own = clipped_slopes(model.slopes_, X, y)
+            clipped.append((low <= own) & (own <= high))
+        errors.append(np.ravel(model.coef_) - w)
+        halves.append((high - low) / 2 / 1.96)
+    cell = {"table": name, "n": n, "epsilon": epsilon, "fits": fits, "refused": fits - len(held)}
+    if not held:
+        return cell
+    width = np.median(halves, axis=0) / np.sqrt(np.mean(np.square(errors), axis=0))
+    cell |= {"width": round(float(np.median(width)), 3)}
+    for key, found in (("held", held), ("clipped", clipped)):
+        if found:
+            each = np.mean(found, axis=0)
+            least = "least" if key == "held" else f"{key}_least"
+            cell |= {key: round(float(each.mean()), 4), least: round(float(each.min()), 4)}
+    return cell
+
+
+def run(fits: int, tables: list[str]) -> None:
+    """Measure the cells that are not in the file with so many fits."""
+    warnings.simplefilter("ignore", AccuracyWarning)
+    for name in tables:
+        for n in ROWS:
+            for epsilon in BUDGETS:
+                found = pd.read_csv(RESULTS) if RESULTS.exists() else pd.DataFrame()
+                same = np.zeros(len(found), dtype=bool)
+                if len(found):
+                    same = (found[["table", "n", "epsilon"]] == [name, n, epsilon]).all(axis=1)
+                    if (found["fits"][same] >= fits).any():
+                        continue
+                line = measured(name, n, epsilon, fits)
+                print(line, flush=True)
+                kept = pd.concat([found[~same], pd.DataFrame([line])], ignore_index=True)
+                kept.to_csv(RESULTS, index=False)
+
+
+def page(text: str, cells: pd.DataFrame) -> str:
+    """The page with its table anew."""
+    body = "\n".join(_table(cells))
+    return re.sub(
+        r"(<!-- begin populations -->\n).*?(\n<!-- end populations -->)",
+        lambda match: match[1] + body + match[2], text, flags=re.DOTALL,
+    )  # fmt: skip
+
+
+def _table(cells: pd.DataFrame) -> Iterator[str]:
+    """A row by population and number of rows: what holds, by epsilon."""
+    heads = [f"{what}, ε = {e:g}" for what in ("clipped", "whole", "width") for e in BUDGETS]
+    yield f"| table | rows | {' | '.join(heads)} |"
+    yield "|---|" + "---|" * (1 + len(heads))
+    for name in POPULATIONS:
+        for n in ROWS:
+            own = cells[(cells["table"] == name) & (cells["n"] == n)].set_index("epsilon")
+            if len(own) < len(BUDGETS):
+                continue
+            lines = [own.loc[epsilon] for epsilon in BUDGETS]
+            shown = [_part(line, key) for key in ("clipped", "held") for line in lines]
+            yield f"| {name} | {n:,} | {' | '.join([*shown, *map(_width, lines)])} |"
+
+
+def _part(cell: pd.Series, key: str) -> str:
+    if cell["refused"] == cell["fits"]:
+        return "refused"
+    part = 100 * cell["refused"] / cell["fits"] if key == "clipped" else 0.0
+    refused = f" ({part:.0f} % refused)" if part else ""
+    return "–" if np.isnan(cell[key]) else f"{100 * cell[key]:.0f} %{refused}"
+
+
+def main() -> None:
+    """One of the two commands."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    measure = commands.add_parser("run")
+    measure.add_argument("fits", type=int, nargs="?", default=60)
+    measure.add_argument("--tables", nargs="+", choices=list(POPULATIONS),
+                         default=list(POPULATIONS), metavar="TABLE")  # fmt: skip
+    commands.add_parser("page")
+    asked = parser.parse_args()
+    if asked.command == "run":
+        run(asked.fits, asked.tables)
+    else:
+        text = page(PAGE.read_text(encoding="utf-8"), pd.read_csv(RESULTS))
+        PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
