@@ -13,7 +13,7 @@ from privtail.trusted.allowance import Allowance
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.entries import decimal, float_below
 from privtail.trusted.ledger import Ledger
-from privtail.trusted.tables import TableFile, person_ids
+from privtail.trusted.tables import is_file, person_ids
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ class Promised:
         if not isinstance(self.groups, str):
             return data, self
         table = open_table(data) if isinstance(data, str | os.PathLike) else data
-        if not isinstance(table, TableFile):
+        if not is_file(table):
             return data, self  # refused by the core, which says what to pass
         persons = person_ids(table, self.groups)
         return table.without(self.groups), replace(self, groups=persons)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privtail.schema.declared import Label
 from privtail.schema.dialect import Dialect
-from privtail.trusted.events import Event, Plan
-from privtail.trusted.tables import TableFile, sweeps
+from privtail.trusted.events import SMOOTH, Event, Plan
+
+if TYPE_CHECKING:
+    from privtail.trusted.files import TableFile
 
 
 def open_table(
@@ -110,6 +112,8 @@ def open_table(
     ...     privtail.open_table(folder).n == privtail.open_table(ADULT).n
     True
     """
+    from privtail.trusted.files import TableFile
+
     dialect = Dialect(
         decimal=decimal,
         thousands=thousands,
@@ -144,9 +148,11 @@ def passes(file: TableFile, plan: Plan) -> int:
 
 def _sweeps(file: TableFile, event: Event) -> int:
     """How many times one release decodes the file."""
+    if event.law not in SMOOTH:
+        return 1 + math.isinf(event.unit)
+    from privtail.trusted.smooth.questions import sweeps
+
     if event.law == "laplace_lognormal":
         return min(event.coordinates, sweeps(file.n, event.coordinates))
-    if event.law == "smooth_gaussian":
-        width = sum(len(file.categories.get(name, "1")) for name in file.names)
-        return sweeps(file.n, width)
-    return 1 + math.isinf(event.unit)
+    width = sum(len(file.categories.get(name, "1")) for name in file.names)
+    return sweeps(file.n, width)

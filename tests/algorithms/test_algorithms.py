@@ -48,10 +48,10 @@ from privtail.trusted import partitions
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import NEIGHBOURS
 from privtail.trusted.events import SMOOTH, Round, plan_to_json
+from privtail.trusted.files import formats
 from privtail.trusted.ledger import Ledger
 from privtail.trusted.maps import FeatureMap
 from privtail.trusted.problem import Problem
-from privtail.trusted.records import formats
 from privtail.trusted.sampling import DisjointParts, PoissonBatches
 
 EXAMPLES = {
@@ -333,7 +333,7 @@ def test_a_streamed_file_gives_the_bits_of_memory(
     columns = {f"x{j}": column for j, column in enumerate(X.T)}
     parquet.write_table(arrow.table({**columns, "y": y}), tmp_path / "t.parquet", row_group_size=90)
     monkeypatch.setattr(formats, "WINDOW_ROWS", 64)
-    monkeypatch.setattr(formats, "KEPT_BYTES", 20_000)
+    monkeypatch.setattr("privtail.trusted.smooth.questions.KEPT_BYTES", 20_000)
     monkeypatch.setattr(partitions, "BLOCK_ROWS", 50)
     for algorithm in STREAMED.get(name, EXAMPLES[name]):
         file, passes = open_table(tmp_path / "t.parquet"), []

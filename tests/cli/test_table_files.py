@@ -18,7 +18,7 @@ import pytest
 from privtail.cli.accuracy import read_columns
 from privtail.errors import InvalidInput, NotReleased
 from privtail.schema.declared import typed_labels
-from privtail.trusted.records.files import TableFile
+from privtail.trusted.files.table import TableFile
 
 
 def parquet(shell, **columns):

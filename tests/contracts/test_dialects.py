@@ -12,8 +12,8 @@ from privtail import open_table
 from privtail.errors import InvalidInput, MissingWarning
 from privtail.linear_model import DPLinearRegression
 from privtail.schema.dialect import Dialect
+from privtail.trusted.files.streams import Stream
 from privtail.trusted.records.arrow import text_numbers
-from privtail.trusted.records.streams import Stream
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -101,7 +101,7 @@ def test_names_and_labels_in_an_encoding(tmp_path: Path) -> None:
 def test_a_line_of_comment_below_the_header_is_a_row_without_values(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("privtail.trusted.records.formats._READ_BYTES", 40)
+    monkeypatch.setattr("privtail.trusted.files.formats._READ_BYTES", 40)
     path = tmp_path / "t.csv"
     lines = ["#a", "x,y", "1,2", "# b", "", "3,4", "#5,6", "# 7,8,9", '"#",9', "5,6", "#", "#"]
     path.write_text("\n".join(lines + lines[2:] * 20) + "\n")

@@ -19,10 +19,11 @@ from privtail.schema.partitions import partition_values
 from privtail.trusted import partitions
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
+from privtail.trusted.files import folders, formats
+from privtail.trusted.files import table as files
+from privtail.trusted.files.folders import Files
+from privtail.trusted.files.table import TableFile
 from privtail.trusted.ledger import Ledger
-from privtail.trusted.records import files, folders, formats
-from privtail.trusted.records.files import TableFile
-from privtail.trusted.records.folders import Files
 from privtail.trusted.tables import person_ids
 from tests.contracts.test_streams import (
     JOBS,

@@ -15,7 +15,7 @@ import privtail
 from privtail.cli.accuracy import read_columns
 from privtail.errors import InvalidInput
 from privtail.linear_model import DPLinearRegression
-from privtail.trusted.records import queries
+from privtail.storage import queries
 from tests.contracts.test_folders import refused, some
 from tests.contracts.test_streams import JOBS, N, answers, frame, require_equal
 

@@ -19,8 +19,8 @@ from privtail.cli.accuracy import read_columns
 from privtail.errors import InvalidInput
 from privtail.linear_model import DPLinearRegression
 from privtail.storage import remote
+from privtail.trusted.files import folders
 from privtail.trusted.ledger import Ledger
-from privtail.trusted.records import folders
 from tests.contracts.test_folders import split
 from tests.contracts.test_streams import JOBS, N, answers, frame, require_equal
 

@@ -23,11 +23,11 @@ from privtail.trusted import partitions
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
+from privtail.trusted.files import formats, streams
+from privtail.trusted.files.folders import Files
+from privtail.trusted.files.table import TableFile
 from privtail.trusted.maps import FeatureMap
 from privtail.trusted.mechanisms.noise import GaussianNoise
-from privtail.trusted.records import formats, streams
-from privtail.trusted.records.files import TableFile
-from privtail.trusted.records.folders import Files
 from privtail.trusted.records.targets import Labels
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches
 

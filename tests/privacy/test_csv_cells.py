@@ -15,12 +15,12 @@ from privtail.robust_means import ClippedMean
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
+from privtail.trusted.files import formats
+from privtail.trusted.files.streams import Stream
+from privtail.trusted.files.table import TableFile
 from privtail.trusted.mechanisms.noise import GaussianNoise
-from privtail.trusted.records import formats
 from privtail.trusted.records.arrow import one_line_end, text_numbers
-from privtail.trusted.records.files import TableFile
 from privtail.trusted.records.persons import Persons
-from privtail.trusted.records.streams import Stream
 
 pa = pytest.importorskip("pyarrow")
 
@@ -166,7 +166,7 @@ def test_ends_of_lines_in_quotes_do_not_depend_on_where_blocks_meet(tmp_path: Pa
 def test_ends_of_lines_as_they_come_are_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("privtail.trusted.records.files.one_line_end", lambda text: text)
+    monkeypatch.setattr("privtail.trusted.files.table.one_line_end", lambda text: text)
     with pytest.raises(AssertionError):
         test_ends_of_lines_in_quotes_do_not_depend_on_where_blocks_meet(tmp_path)
 

@@ -23,10 +23,11 @@ from privtail.schema.encoding import Encoding
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
+from privtail.trusted.files.streams import Stream
 from privtail.trusted.maps import FeatureMap
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.questions import Block, Histogram
-from privtail.trusted.records import Stream, Table, as_records, encoded
+from privtail.trusted.records import Table, as_records, encoded
 
 N = 40
 JOBS = {"job": ["clerk", "cook", "none"]}

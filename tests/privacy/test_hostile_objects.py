@@ -36,6 +36,7 @@ from privtail.trusted.dataset import Dataset
 from privtail.trusted.deals import Listed
 from privtail.trusted.entries import Terms
 from privtail.trusted.events import Event, Round
+from privtail.trusted.files.table import TableFile
 from privtail.trusted.folds import Folds
 from privtail.trusted.judged import (
     ROWWISE_MODEL,
@@ -55,7 +56,6 @@ from privtail.trusted.problem import Problem
 from privtail.trusted.records import as_records, dense, opened
 from privtail.trusted.records import persons as persons_module
 from privtail.trusted.records.arrays import require_apart
-from privtail.trusted.records.files import TableFile
 from privtail.trusted.records.persons import Persons, Seats, _identity
 from privtail.trusted.records.targets import Labels, canonical_label
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches

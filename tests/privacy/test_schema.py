@@ -14,7 +14,7 @@ from privtail import open_table
 from privtail.cli.accuracy import read_columns
 from privtail.linear_model import DPLinearRegression
 from privtail.schema import declared
-from privtail.trusted.records.files import TableFile
+from privtail.trusted.files.table import TableFile
 
 pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.filterwarnings("ignore::privtail.errors.MissingWarning")

@@ -26,7 +26,6 @@ from privtail.trusted.ledger import Ledger
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.registry import MECHANISMS
 from privtail.trusted.problem import Problem
-from privtail.trusted.records import formats
 from privtail.trusted.sampling import DisjointParts, PoissonBatches
 from privtail.trusted.smooth.aggregate import SampleAndAggregate, centre_of_attention
 from privtail.trusted.smooth.questions import (
@@ -122,7 +121,7 @@ def test_trimmed_gradients(storage: str, intercept: bool, monkeypatch: pytest.Mo
     for small in (False, True):
         if small:
             monkeypatch.setattr(partitions, "BLOCK_ROWS", 7)
-            monkeypatch.setattr(formats, "KEPT_BYTES", 1)
+            monkeypatch.setattr("privtail.trusted.smooth.questions.KEPT_BYTES", 1)
         batch = opened(mechanism, stored, y, size=len(w), intercept=intercept)
         found = trimmed_gradient(batch, SquaredLoss(), w, mechanism)
         assert found == pytest.approx(expected, abs=1e-7)
@@ -224,7 +223,7 @@ def test_parts_are_a_deal_of_the_valid_rows(
 ) -> None:
     if small:
         monkeypatch.setattr(partitions, "BLOCK_ROWS", 7)
-        monkeypatch.setattr(formats, "KEPT_BYTES", 100)
+        monkeypatch.setattr("privtail.trusted.smooth.questions.KEPT_BYTES", 100)
     X, y = records(50)
     X[3, 1], y[9] = math.nan, math.inf
     seen = []

@@ -13,8 +13,9 @@ import test_columns as columns
 import test_tables as tables
 
 from privtail.trusted import callbacks
+from privtail.trusted.files import table as files
 from privtail.trusted.mechanisms.noise import GaussianNoise
-from privtail.trusted.records import dense, files, targets
+from privtail.trusted.records import dense, targets
 from privtail.trusted.records import tables as named
 
 Patch = pytest.MonkeyPatch

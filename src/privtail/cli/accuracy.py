@@ -19,7 +19,7 @@ from rich.progress import track
 from privtail.cli.picture import BLUE, EPSILONS, GREY, ORANGE
 from privtail.errors import AccuracyWarning, PrivacyWarning
 from privtail.model import Model, load
-from privtail.trusted.tables import TableFile, column_blocks
+from privtail.trusted.tables import column_blocks, is_file
 
 Columns = dict[str, NDArray[Any]]
 
@@ -163,10 +163,12 @@ def _columns(model: Model, path: Path) -> tuple[Columns, NDArray[Any]]:
 
 
 def read_columns(
-    path: Path | TableFile, numbers: Sequence[str], labels: Mapping[str, Any] | None = None
+    path: Any, numbers: Sequence[str], labels: Mapping[str, Any] | None = None
 ) -> Columns:
-    """Whole columns of a file: numbers as doubles, labels as objects."""
-    file = path if isinstance(path, TableFile) else TableFile(path)
+    """Whole columns of a file, or of its path: numbers as doubles, labels as objects."""
+    from privtail.trusted.files import TableFile
+
+    file = path if is_file(path) else TableFile(path)
     blocks = list(column_blocks(file, numbers, labels or {}))
     columns = {name: np.concatenate([block[name] for block in blocks]) for name in numbers}
     for name in labels or ():

@@ -63,7 +63,7 @@ def evaluate(
         --plot quality.png
     """
     from privtail import evaluation, load
-    from privtail.trusted.tables import TableFile
+    from privtail.trusted.files import TableFile
 
     budget, account = promise.budget, promise.account
     findings.require_free(output, model, data, promise.ledger)

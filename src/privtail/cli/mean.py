@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from privtail.mean import MeanEstimate
     from privtail.schema.dialect import Dialect
     from privtail.statement import Statement
-    from privtail.trusted.tables import TableFile
+    from privtail.trusted.files import TableFile
 
 
 def mean(
@@ -111,7 +111,7 @@ def _opened(
     data: str, columns: Collection[str], numeric: Collection[str], dialect: Dialect
 ) -> TableFile:
     """The file with these columns alone, which hold numbers; raises InvalidInput."""
-    from privtail.trusted.tables import TableFile
+    from privtail.trusted.files import TableFile
 
     opened = TableFile(data, dialect=dialect)
     others = [name for name in opened.names if name not in columns]

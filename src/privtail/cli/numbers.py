@@ -9,7 +9,7 @@ from privtail.cli.console import working
 from privtail.cli.options import Persons, Written
 
 if TYPE_CHECKING:
-    from privtail.trusted.tables import TableFile
+    from privtail.trusted.files import TableFile
 
 
 def numbers_of(
@@ -23,7 +23,7 @@ def numbers_of(
     InvalidInput
         If a column is missing, which is said with the ``purpose``, or the file cannot be read.
     """
-    from privtail.trusted.tables import TableFile
+    from privtail.trusted.files import TableFile
 
     with working(f"opening {data}"):
         dialect = written.dialect()

@@ -17,8 +17,8 @@ from privtail.errors import InvalidInput
 if TYPE_CHECKING:
     from privtail.schema.dialect import Dialect
     from privtail.trusted.budget import Budget
+    from privtail.trusted.files import TableFile
     from privtail.trusted.ledger import Ledger
-    from privtail.trusted.tables import TableFile
 
 Data = Annotated[
     str,

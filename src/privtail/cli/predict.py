@@ -17,7 +17,7 @@ from privtail.errors import InvalidInput
 
 if TYPE_CHECKING:
     from privtail.model import Model
-    from privtail.trusted.tables import TableFile
+    from privtail.trusted.files import TableFile
 
 
 def predict(
@@ -57,7 +57,7 @@ def predict(
       privtail predict late.json loans.parquet
     """
     from privtail import load
-    from privtail.trusted.tables import TableFile
+    from privtail.trusted.files import TableFile
     from privtail.written import written_whole
 
     if out == Path("-"):

@@ -16,7 +16,7 @@ from privtail.errors import InvalidInput
 if TYPE_CHECKING:
     from privtail.model import Column
     from privtail.schema.encoding import Encoding
-    from privtail.trusted.tables import TableFile
+    from privtail.trusted.files import TableFile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class Task:
         from privtail.model.predicting import LINKS
         from privtail.schema.encoding import Encoding
         from privtail.schema.features import parsed
-        from privtail.trusted.tables import TableFile
+        from privtail.trusted.files import TableFile
 
         facts = declared.facts()
         if facts.target is None:

@@ -13,7 +13,7 @@ from privtail.errors import InvalidInput
 from privtail.promised import Promised
 from privtail.table_files import open_table
 from privtail.trusted.curator import Curator
-from privtail.trusted.tables import TableFile, column_names, holds_numbers, is_column
+from privtail.trusted.tables import column_names, holds_numbers, is_column, is_file
 
 Groups = tuple[tuple[Any, ...], ...]
 
@@ -42,7 +42,7 @@ class Tabled:
 
     def curator(self, promised: Promised, label: str, *, intercept: bool = False) -> Curator:
         """Holds the table, and is paid from this budget."""
-        categories = None if isinstance(self.data, TableFile) else self.categories
+        categories = None if is_file(self.data) else self.categories
         options = promised.options(label)
         return Curator(self.data, categories=categories, intercept=intercept, **options)
 
@@ -66,14 +66,14 @@ def tabled(
     declared = _declared(asked, categories)
     if isinstance(data, str | os.PathLike):
         data = open_table(data)
-    if isinstance(data, TableFile):
+    if is_file(data):
         declared = {**data.categories, **declared}
     if is_column(data):
         if asked or declared:
             raise InvalidInput("One column has no other to group by: pass a data frame or a file.")
         name = name_of(data)
         return Tabled({name: data}, {}, (name,), (0,), vector=True)
-    names = data.kept() if isinstance(data, TableFile) else column_names(data)
+    names = data.kept() if is_file(data) else column_names(data)
     if names is None:
         return _without_names(data, grouped=bool(asked or declared))
     missing = [name for name in (*asked, *declared) if name not in names]
@@ -87,7 +87,7 @@ def tabled(
             'categories={"region": ["north", "south"]}.'
         )
     categories = {name: declared[name] for name in kept if name in declared}
-    if isinstance(data, TableFile):
+    if is_file(data):
         data = data.declaring(categories)
         for name in names:
             data = data if name in kept else data.without(name)
@@ -136,7 +136,7 @@ def _without_numbers(
     text in one is refused, as by a fit.
     """
     undeclared = [name for name in names if name not in declared]
-    if not isinstance(data, TableFile):
+    if not is_file(data):
         numeric = holds_numbers({name: data[name] for name in undeclared})
         return tuple(name for name in names if not numeric.get(name))
     text = data.texts(undeclared, data.numeric)

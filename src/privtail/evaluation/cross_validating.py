@@ -34,7 +34,7 @@ from privtail.trusted.events import Plan, Round
 from privtail.trusted.folds import Folds
 from privtail.trusted.judged import FoldedModel
 from privtail.trusted.ledger import Ledger
-from privtail.trusted.tables import TableFile, person_ids
+from privtail.trusted.tables import is_file, person_ids
 
 AVERAGE = (
     "The numbers are of {count} models, each on the rows that it was not fitted to. That the "
@@ -157,7 +157,7 @@ def cross_validate(
         epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
         random_state=random_state, ledger=ledger, verbose=0,
     )  # fmt: skip
-    if isinstance(X, TableFile) and isinstance(groups, str):
+    if is_file(X) and isinstance(groups, str):
         X, groups = X.without(groups), person_ids(X, groups)
     options = {} if exposure is None else {"exposure": exposure}
     outputs = 1 if labels is None else outputs_of(len(labels))

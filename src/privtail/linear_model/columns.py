@@ -17,7 +17,7 @@ from privtail.linear_model.estimator import PrivateEstimator, as_a_whole
 from privtail.mean import Method, mean_of
 from privtail.statement import Statement, state
 from privtail.summaries.column_summaries import ColumnSummaries
-from privtail.trusted.tables import TableFile, require_read, table_blocks
+from privtail.trusted.tables import is_file, require_read, table_blocks
 
 Doubles = NDArray[np.float64]
 
@@ -255,7 +255,7 @@ class DPScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # typ
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self)
         require_read(X)
-        if isinstance(X, Mapping | TableFile):
+        if isinstance(X, Mapping) or is_file(X):
             blocks = table_blocks(X, list(self.feature_names_in_), {})
             X = np.concatenate([np.empty((0, self.n_features_in_)), *blocks])
             return check_array(X, ensure_all_finite=self._strict)

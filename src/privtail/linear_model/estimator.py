@@ -27,8 +27,8 @@ from privtail.trusted.curator import Curator
 from privtail.trusted.ledger import Ledger
 from privtail.trusted.refusals import as_plain_numbers
 from privtail.trusted.tables import (
-    TableFile,
     column_names,
+    is_file,
     person_ids,
     require_categories,
     require_typed,
@@ -197,8 +197,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         if hasattr(type(X), "dtype") and getattr(X.dtype, "kind", "") == "c":
             raise InvalidInput("Complex data not supported: X and y must hold real numbers.")
         frame = is_spread(X) and column_names(X) is not None
-        if isinstance(X, Mapping | TableFile) or is_arrow(X) or frame:
-            if isinstance(X, TableFile):
+        if isinstance(X, Mapping) or is_file(X) or is_arrow(X) or frame:
+            if is_file(X):
                 X = X.declaring(self.categories_)
                 self.categories_ = dict(X.categories)
             names = names_of(X, y)
@@ -220,7 +220,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         categories: Mapping[str, Sequence[Any]] | None = None, **options: Any,
     ) -> Curator:  # fmt: skip
         """Hand the records to a curator; from here nobody else holds them."""
-        if isinstance(X, TableFile) and isinstance(groups, str):
+        if is_file(X) and isinstance(groups, str):
             X, groups = X.without(groups), person_ids(X, groups)
         X, options["exposure"] = exposed(X, y, options.get("exposure"))
         if self.invalid == "raise":
@@ -280,7 +280,7 @@ def exposed(X: Any, y: Any, exposure: Any) -> tuple[Any, Any]:
     """
     if exposure is None:
         return X, None
-    file = isinstance(X, TableFile)
+    file = is_file(X)
     if isinstance(exposure, str) and not file:
         raise InvalidInput(
             f"exposure={exposure!r} names a column, which goes with a file: "
@@ -296,6 +296,6 @@ def exposed(X: Any, y: Any, exposure: Any) -> tuple[Any, Any]:
 
 def names_of(X: Any, target: Any = None) -> list[str]:
     """The columns of X, without the target of a file."""
-    if isinstance(X, TableFile):
+    if is_file(X):
         return list(X.features(target if isinstance(target, str) else None))
     return [str(name) for name in column_names(X) or ()]

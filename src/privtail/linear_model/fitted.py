@@ -18,7 +18,7 @@ from privtail.mean import interval
 from privtail.model import Column, Model
 from privtail.model.predicting import finite, scores_of
 from privtail.schema.encoding import Design, Encoding
-from privtail.trusted.tables import TableFile, column_names, require_read, table_blocks
+from privtail.trusted.tables import column_names, is_file, require_read, table_blocks
 
 
 class FittedLinearModel(PrivateEstimator):
@@ -170,7 +170,7 @@ class FittedLinearModel(PrivateEstimator):
     def _designs(self, X: Any) -> Iterable[Any]:
         """Blocks of features to predict with; columns are encoded as in the fit."""
         require_read(X)
-        named = isinstance(X, Mapping | TableFile | str | os.PathLike) or is_arrow(X)
+        named = isinstance(X, Mapping) or _is_file(X) or is_arrow(X)
         if named or column_names(X) is not None:
             if not named:
                 validate_data(self, X, reset=False, skip_check_array=True)
@@ -249,4 +249,4 @@ def _refused_if_not_finite(features: Any) -> Any:
 
 
 def _is_file(X: Any) -> bool:
-    return isinstance(X, TableFile | str | os.PathLike)
+    return is_file(X) or isinstance(X, str | os.PathLike)

@@ -44,7 +44,7 @@ from privtail.trusted.maps import PredictionRanges
 from privtail.trusted.problem import Problem
 from privtail.trusted.refusals import as_plain_numbers
 from privtail.trusted.search import BestTrial, Found, Part, Score, TrialSearch
-from privtail.trusted.tables import TableFile, person_ids
+from privtail.trusted.tables import is_file, person_ids
 
 Doubles = NDArray[np.float64]
 
@@ -183,7 +183,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
                 "A search scores rows before it knows what their missing numbers count as: use "
                 'missing="drop" in it, or compare estimators with privtail.cross_validate.'
             )
-        if isinstance(X, TableFile):
+        if is_file(X):
             if isinstance(groups, str):
                 X, groups = X.without(groups), person_ids(X, groups)
             X, categories = X.declaring(categories), {}

@@ -35,7 +35,7 @@ from privtail.model.predicting import (
 from privtail.schema.declared import Label, whole
 from privtail.schema.encoding import PLAIN, Design, Encoding
 from privtail.statement import Statement
-from privtail.trusted.tables import TableFile, table_blocks
+from privtail.trusted.tables import is_file, table_blocks
 from privtail.written import written_whole
 
 _FORMAT, _VERSION = "privtail-model", 1
@@ -309,7 +309,7 @@ class Model:
         """
         gaps = self.gaps()
         scores = self.scores(gaps.counting(self.designs(data)))
-        if isinstance(data, TableFile | str | os.PathLike):
+        if is_file(data) or isinstance(data, str | os.PathLike):
             gaps.warn()
         return scores
 

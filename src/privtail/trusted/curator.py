@@ -68,8 +68,7 @@ from privtail.trusted.maps import FeatureMap
 from privtail.trusted.mechanisms.samplers import ExactSampler, Sampler, SimulatedSampler
 from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
-from privtail.trusted.records import opened
-from privtail.trusted.records.files import TableFile
+from privtail.trusted.records import is_file, opened
 from privtail.trusted.records.persons import Persons, Seats, heads, spoken_for
 from privtail.trusted.records.targets import Labels
 from privtail.trusted.rehearsal import rehearse, rehearse_noise
@@ -152,7 +151,7 @@ class Curator:
             targets = away.targets
         else:
             records, targets = opened(X, y, classes, *declared)
-        self.from_text = isinstance(X, TableFile) and X.from_text
+        self.from_text = is_file(X) and X.from_text
         n = records.n
         seats = groups if type(groups) is Seats else None
         if seats is not None and not isinstance(ledger, Allowance):
@@ -175,7 +174,7 @@ class Curator:
             max_rows=1 if max_rows is None else max_rows,
         )
         self._budget, self._ledger, self.charged = replace(budget), ledger, ""
-        told = X.assumptions if isinstance(X, TableFile) else ()
+        told = X.assumptions if is_file(X) else ()
         self.label, self.assumptions = label, (*assumptions, *told)
         self._max_rows = None if max_rows is None else self._problem.max_rows
         if max_rows is not None:

@@ -16,7 +16,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from privtail.trusted.partitions import Partitions, answered, counted, pieces, r
 from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.problem import Problem
 from privtail.trusted.questions import InvalidRows, Question
-from privtail.trusted.records import Rows, Stream, Targets, Window
+from privtail.trusted.records import InMemory, Rows, Targets, Window
 from privtail.trusted.records.targets import Labels, Numbers
 
 Doubles = NDArray[np.float64]
@@ -127,24 +127,24 @@ class Dataset(PrivateRows):
                 "Parquet, and pass what privtail.open_table(folder) gives."
             )
         records, needed = self.records, self.targets if targets else None
-        if isinstance(records, Stream):
-            return records.runs(needed)
-        return [iter([Window(0, records.n, lambda: (records, needed))])]
+        if isinstance(records, InMemory):
+            return [iter([Window(0, records.n, lambda: (records, needed))])]
+        return cast("list[Iterator[Window]]", records.runs(needed))
 
     def _shares(self, run: Iterator[Window], seen: Seen, at_once: int) -> Generator[_Share]:
         """What one thread sweeps at a time: a window of a file, or a block of what is in memory."""
         for window in run:
-            if isinstance(self.records, Stream):
-                yield window, seen.within(window.start, window.stop)
-            else:
+            if isinstance(self.records, InMemory):
                 yield from shares(window, seen, at_once)
+            else:
+                yield window, seen.within(window.start, window.stop)
 
     def _added(
         self, work: Callable[[Window, Ids], Integers], seen: Seen, targets: bool, at_once: int,
         shape: tuple[int, ...],
     ) -> Integers:  # fmt: skip
         runs = [self._shares(run, seen, at_once) for run in self._runs(targets)]
-        spare = 1 if isinstance(self.records, Stream) or threads() == 1 else SPARE
+        spare = SPARE if isinstance(self.records, InMemory) and threads() > 1 else 1
         return added(steady(lambda share: work(*share)), runs, shape, threads() * spare)
 
     def refuse_non_finite(self) -> None:

@@ -38,9 +38,8 @@ from privtail.trusted.curator import Curator
 from privtail.trusted.exactly import is_one_of
 from privtail.trusted.maps import MappedRows
 from privtail.trusted.private_rows import PrivateRows
-from privtail.trusted.records import InMemory, as_records, targets_of
+from privtail.trusted.records import InMemory, as_records, is_file, targets_of
 from privtail.trusted.records.arrays import column_names, require_apart, taken
-from privtail.trusted.records.files import TableFile
 from privtail.trusted.search import rows_of
 from privtail.trusted.tables import column_blocks, row_blocks, table_blocks
 
@@ -152,7 +151,7 @@ class OutsideModel:
 
     def said(self, X: Any, labels: int | None) -> Doubles:
         """Predictions (rows,), or log-probabilities (rows, ``labels``); NaN where there is none."""
-        if isinstance(X, TableFile):
+        if is_file(X):
             raise InvalidInput(
                 "A model that is not privtail's is evaluated on rows in memory: pass an array or a "
                 "data frame in place of a file."
@@ -414,7 +413,7 @@ def _named(X: Any) -> bool:
 
 
 def _length(X: Any) -> int:
-    if isinstance(X, TableFile):
+    if is_file(X):
         return X.n
     if not _named(X):
         return as_records(X, {}).n
@@ -426,7 +425,7 @@ def _length(X: Any) -> int:
 def _target(X: Any, y: Any, classes: Sequence[Label] | None = None) -> Doubles:
     """The target as doubles, or as positions among ``classes``; NaN where it is none of them."""
     _require_here(X, y)
-    if isinstance(y, str) and not isinstance(X, TableFile):
+    if isinstance(y, str) and not is_file(X):
         return _target(X, _column(X, y), classes)
     if not isinstance(y, str):
         return _read(y, classes)

@@ -12,3 +12,7 @@ class PrivateRows:
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("Private rows cannot be pickled or copied.")
+
+
+class PrivateFile(PrivateRows):
+    """Rows in files: what `trusted.files` reads, known by this class without loading that room."""

@@ -60,8 +60,8 @@ from privtail.trusted.means import AskedMean, Interval
 from privtail.trusted.mechanisms.noise import GaussianNoise, require_multiplier
 from privtail.trusted.mechanisms.samplers import Sampler
 from privtail.trusted.problem import Problem
+from privtail.trusted.records import is_file
 from privtail.trusted.records.arrays import taken
-from privtail.trusted.records.files import TableFile
 from privtail.trusted.records.persons import Seats
 from privtail.trusted.sensitivity import Sensitivity
 
@@ -314,7 +314,7 @@ def seats_of(curator: Curator, ids: NDArray[np.int64]) -> Seats:
 
 def rows_of(values: Any, ids: NDArray[np.int64]) -> Any:
     """The rows at these positions; the name of a column of a file, and None, as they are."""
-    if isinstance(values, TableFile):
+    if is_file(values):
         return values.part(ids)
     return values if values is None or isinstance(values, str) else taken(values, ids)
 

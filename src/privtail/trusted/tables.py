@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,8 @@ from privtail.dask_collections import announced, is_spread
 from privtail.errors import InvalidInput
 from privtail.schema.declared import Label, require_categories
 from privtail.schema.encoding import PLAIN, Encoding
-from privtail.trusted.records import InMemory
+from privtail.storage.queries import is_query
+from privtail.trusted.records import InMemory, is_file
 from privtail.trusted.records.arrays import (
     as_numbers,
     column_names,
@@ -28,26 +29,25 @@ from privtail.trusted.records.arrays import (
     require_read,
     require_typed,
 )
-from privtail.trusted.records.files import TableFile
-from privtail.trusted.records.formats import sweeps
-from privtail.trusted.records.queries import is_query
 from privtail.trusted.records.tables import Table
 from privtail.trusted.records.targets import canonical_label
 
+if TYPE_CHECKING:
+    from privtail.trusted.files import TableFile
+
 __all__ = [
-    "TableFile",
     "canonical_label",
     "column_blocks",
     "column_names",
     "feature_blocks",
     "holds_numbers",
     "is_column",
+    "is_file",
     "person_ids",
     "require_categories",
     "require_read",
     "require_typed",
     "row_blocks",
-    "sweeps",
     "table_blocks",
 ]
 
@@ -117,8 +117,10 @@ def table_blocks(
         require_read(data)
     numbers = [name for name in names if name not in categories]
     if isinstance(data, str | PathLike) or is_query(data):
+        from privtail.trusted.files import TableFile
+
         data = TableFile(data, numeric=numbers, categories=categories)
-    if isinstance(data, TableFile):
+    if is_file(data):
         data.require(names, "that the model was fitted on")
         categories = {name: data.typed(name, listed) for name, listed in categories.items()}
         for block in column_blocks(data, numbers, categories):

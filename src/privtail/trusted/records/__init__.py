@@ -4,28 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from privtail.errors import InvalidInput
 from privtail.schema.declared import require_categories
 from privtail.schema.encoding import PLAIN, Encoding
 from privtail.storage.remote import plain
+from privtail.trusted.private_rows import PrivateFile
 from privtail.trusted.records.arrays import column_names, require_typed
 from privtail.trusted.records.dense import Dense, DenseRows
-from privtail.trusted.records.files import TableFile
 from privtail.trusted.records.sparse import Sparse, SparseRows
-from privtail.trusted.records.streams import Stream, Targets, Window
 from privtail.trusted.records.tables import Table
-from privtail.trusted.records.targets import Labels, Numbers
+from privtail.trusted.records.targets import Targets, Window, targets_of
+
+if TYPE_CHECKING:
+    from privtail.trusted.files.streams import Stream
+    from privtail.trusted.files.table import TableFile
 
 InMemory = Dense | Sparse | Table
-Records = InMemory | Stream
+Records: TypeAlias = "InMemory | Stream"
 Rows = DenseRows | SparseRows
 
 __all__ = [
-    "Dense", "DenseRows", "InMemory", "Records", "Rows", "Sparse", "SparseRows", "Stream",
-    "Table", "Targets", "Window", "as_records", "opened", "targets_of",
+    "Dense", "DenseRows", "InMemory", "Records", "Rows", "Sparse", "SparseRows", "Table",
+    "Targets", "Window", "as_records", "is_file", "opened", "targets_of",
 ]  # fmt: skip
+
+
+def is_file(X: Any) -> TypeGuard[TableFile]:
+    """Whether this is what `privtail.open_table` gives."""
+    return isinstance(X, PrivateFile)
 
 
 def opened(
@@ -34,7 +42,7 @@ def opened(
 ) -> tuple[Records, Targets | None]:  # fmt: skip
     """Records and targets: numbers, or labels (``classes`` not None), declared unless ``()``.
 
-    The exposure of a file is a column, `TableFile.exposure`.
+    The exposure of a file is a column, `TableFile.exposure`; its room is loaded with the first one.
 
     Raises
     ------
@@ -42,8 +50,10 @@ def opened(
         If shapes or types do not fit. Never because of a cell that a table may hold.
     """
     require_categories(categories)
-    if isinstance(X, TableFile):
-        return _from_file(X, y, classes, categories, encoding, exposure)
+    if is_file(X):
+        from privtail.trusted.files.streams import streamed
+
+        return streamed(X, y, classes, categories, encoding, exposure)
     if isinstance(X, str | PathLike):
         raise InvalidInput(f"Of a file pass what privtail.open_table({plain(str(X))!r}) gives.")
     if isinstance(y, str):
@@ -53,38 +63,6 @@ def opened(
         )
     records = as_records(X, categories, encoding)
     return records, targets_of(y, records.n, classes, exposure)
-
-
-def targets_of(
-    y: Any, n: int, classes: Sequence[Any] | None, exposure: Any = None
-) -> Targets | None:
-    """Numbers (``classes`` None), or labels, declared unless ``()``; None where y is."""
-    if y is None:
-        return None
-    if classes is None:
-        return Numbers(y, n, exposure)
-    labels = Labels(y, n)
-    if classes:
-        labels.declare(tuple(classes))
-    return labels
-
-
-def _from_file(
-    file: TableFile, y: Any, classes: Sequence[Any] | None,
-    categories: Mapping[str, Sequence[Any]] | None, encoding: Encoding, exposure: Any = None,
-) -> tuple[Records, Targets | None]:  # fmt: skip
-    column = y if isinstance(y, str) else None
-    file = file.declaring(categories or {})
-    stream = Stream(file, column, encoding)
-    own = stream.target(classes) if column is not None else None
-    targets = own or targets_of(y, stream.n, classes, exposure)
-    if file.scratch is None:
-        return stream, targets
-    table, copied = file.copy(
-        (column, file.exposure, classes and tuple(map(repr, classes)), repr(encoding)),
-        lambda folder: stream.scratch(folder, targets),
-    )
-    return table, targets if copied is None or targets is None else targets.like(*copied)
 
 
 def _named(frame: Any, names: Sequence[Any]) -> dict[str, Any]:
@@ -100,8 +78,8 @@ def as_records(
 ) -> Records:  # fmt: skip
     """Wrap an array, a CSR matrix or a data frame without copying it as a whole."""
     require_categories(categories)
-    if isinstance(X, TableFile):
-        return _from_file(X, None, None, categories, encoding)[0]
+    if is_file(X):
+        return opened(X, None, None, categories, encoding)[0]
     require_typed(X)
     if hasattr(X, "tocsr") and not categories:
         if not encoding.plain:

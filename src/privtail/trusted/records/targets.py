@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from contextlib import suppress
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -277,3 +278,29 @@ class Labels(PrivateRows):
             self._codes = codes = np.array(listed, dtype=np.int32)
         coded: NDArray[np.int32] = codes[found.positions[ids]]
         return coded
+
+
+Targets = Numbers | Labels
+
+
+@dataclass(frozen=True)
+class Window:
+    """Records ``start`` to ``stop`` - 1; ``open`` gives them, and their targets, as if alone."""
+
+    start: int
+    stop: int
+    open: Callable[[], tuple[Any, Targets | None]]
+
+
+def targets_of(
+    y: Any, n: int, classes: Sequence[Any] | None, exposure: Any = None
+) -> Targets | None:
+    """Numbers (``classes`` None), or labels, declared unless ``()``; None where y is."""
+    if y is None:
+        return None
+    if classes is None:
+        return Numbers(y, n, exposure)
+    labels = Labels(y, n)
+    if classes:
+        labels.declare(tuple(classes))
+    return labels

@@ -24,7 +24,6 @@ from privtail.trusted.dataset import in_parts
 from privtail.trusted.deals import Ids
 from privtail.trusted.questions import Block
 from privtail.trusted.records import Rows
-from privtail.trusted.records.formats import sweeps
 from privtail.trusted.smooth.aggregate import SampleAndAggregate
 from privtail.trusted.smooth.trimmed import TrimmedMean
 
@@ -33,6 +32,13 @@ Integers = NDArray[np.int64]
 SMOOTH_MECHANISMS: tuple[type, ...] = (TrimmedMean, SampleAndAggregate)
 NARROW = 2**17
 """Numbers that a block holds at least where none is summed."""
+KEPT_BYTES = 2**28
+"""Memory for numbers that a question keeps of every record; it takes a sweep for each."""
+
+
+def sweeps(n: int, numbers: int) -> int:
+    """How often n records are read by a question that keeps ``numbers`` doubles of each."""
+    return -(-8 * n * numbers // KEPT_BYTES)
 
 
 def trimmed_gradient(batch: Batch, loss: AnyLoss, w: ArrayLike, mechanism: TrimmedMean) -> Doubles:

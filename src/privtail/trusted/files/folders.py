@@ -26,11 +26,11 @@ from privtail.schema.alike import Types, refuse_mixed
 from privtail.schema.columns import refuse_repeated
 from privtail.schema.dialect import Dialect
 from privtail.schema.partitions import partition_values
+from privtail.storage.queries import QueryResult
 from privtail.storage.remote import RemoteFile
-from privtail.trusted.records import formats
-from privtail.trusted.records.formats import format_of
-from privtail.trusted.records.queries import QueryResult
-from privtail.trusted.records.source import Place, Source, changed
+from privtail.trusted.files import formats
+from privtail.trusted.files.formats import format_of
+from privtail.trusted.files.source import Place, Source, changed
 
 Runs = list[tuple[int, Iterator[Any]]]
 """Record batches of every run, and the id of its first row."""

@@ -15,8 +15,7 @@ import mmap
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -29,22 +28,18 @@ from privtail.schema.encoding import PLAIN, Encoding
 from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.records.arrow import Distinct
 from privtail.trusted.records.tables import Table
-from privtail.trusted.records.targets import Labels, Numbers, canonical_label
+from privtail.trusted.records.targets import (
+    Labels,
+    Numbers,
+    Targets,
+    Window,
+    canonical_label,
+    targets_of,
+)
 
 if TYPE_CHECKING:
     from privtail.schema.declared import Label
-    from privtail.trusted.records.files import TableFile
-
-Targets = Numbers | Labels
-
-
-@dataclass(frozen=True)
-class Window:
-    """Records ``start`` to ``stop`` - 1; ``open`` gives them, and their targets, as if alone."""
-
-    start: int
-    stop: int
-    open: Callable[[], tuple[Any, Targets | None]]
+    from privtail.trusted.files.table import TableFile
 
 
 class Stream(PrivateRows):
@@ -271,3 +266,22 @@ def _columns(part: Targets, labels: dict[Any, int]) -> list[NDArray[Any]]:
         places[i] = labels.setdefault(canonical_label(found.values[i]), len(labels))
     column: NDArray[np.int32] = places[found.positions]
     return [column]
+
+
+def streamed(
+    file: TableFile, y: Any, classes: Sequence[Any] | None,
+    categories: Mapping[str, Sequence[Any]] | None, encoding: Encoding, exposure: Any,
+) -> tuple[Stream | Table, Targets | None]:  # fmt: skip
+    """Records and targets of a file, as `records.opened` gives them."""
+    column = y if isinstance(y, str) else None
+    file = file.declaring(categories or {})
+    stream = Stream(file, column, encoding)
+    own = stream.target(classes) if column is not None else None
+    targets = own or targets_of(y, stream.n, classes, exposure)
+    if file.scratch is None:
+        return stream, targets
+    table, copied = file.copy(
+        (column, file.exposure, classes and tuple(map(repr, classes)), repr(encoding)),
+        lambda folder: stream.scratch(folder, targets),
+    )
+    return table, targets if copied is None or targets is None else targets.like(*copied)

@@ -16,8 +16,8 @@ from typing import Any
 from privtail.errors import InvalidInput
 from privtail.schema import headers
 from privtail.schema.dialect import Dialect
+from privtail.storage.queries import QueryResult
 from privtail.storage.remote import RemoteFile, unread
-from privtail.trusted.records.queries import QueryResult
 
 Place = Path | RemoteFile | QueryResult
 

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from privtail.errors import InvalidInput
-from privtail.trusted.records.kinds import room
 
 ASSUMPTION = (
     "The rows are those that a query gave, and their number is public; the promise holds for "
@@ -52,9 +51,13 @@ class QueryResult:
     __repr__ = __str__
 
 
+def _library(data: Any) -> str:
+    return type(data).__module__.partition(".")[0]
+
+
 def is_query(data: Any) -> bool:
     """Whether this is a polars LazyFrame or a dataset of PyArrow, by its class alone."""
-    wanted = {"polars": "LazyFrame", "pyarrow": "Dataset"}.get(room(data))
+    wanted = {"polars": "LazyFrame", "pyarrow": "Dataset"}.get(_library(data))
     return any(one.__name__ == wanted for one in type(data).__mro__)
 
 
@@ -86,7 +89,7 @@ def run(query: Any, folder: Path | None) -> QueryResult:
 
 
 def _write(query: Any, file: IO[bytes]) -> None:
-    if room(query) == "polars":
+    if _library(query) == "polars":
         query.sink_parquet(file, compression="lz4")
     else:
         import pyarrow.parquet as pq

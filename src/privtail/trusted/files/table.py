@@ -36,7 +36,10 @@ from privtail.schema.declared import (
 from privtail.schema.dialect import PLAIN, Dialect
 from privtail.schema.types import is_plain
 from privtail.storage.listing import listed
-from privtail.trusted.private_rows import PrivateRows
+from privtail.storage.queries import ASSUMPTION, is_query, run
+from privtail.trusted.files.folders import Files, Runs
+from privtail.trusted.files.source import Place, changed
+from privtail.trusted.private_rows import PrivateFile
 from privtail.trusted.records.arrow import (
     Distinct,
     arrow_ids,
@@ -47,15 +50,12 @@ from privtail.trusted.records.arrow import (
     one_line_end,
     text_numbers,
 )
-from privtail.trusted.records.folders import Files, Runs
-from privtail.trusted.records.queries import ASSUMPTION, is_query, run
-from privtail.trusted.records.source import Place, changed
 
 _ODD, _ODD_IF_NUMERIC = 0.1, 0.5
 """Text is refused as numbers if more of its cells in the first rows are none."""
 
 
-class TableFile(PrivateRows):
+class TableFile(PrivateFile):
     """A table of one or many Parquet, CSV or Arrow files, read in blocks and never whole.
 
     A curator, an estimator or `private_mean` takes it in place of a data frame, with the name of

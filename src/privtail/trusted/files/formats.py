@@ -24,24 +24,17 @@ from typing import Any
 from privtail.schema.columns import index_of
 from privtail.schema.dialect import refuse_dialect
 from privtail.schema.headers import Header
-from privtail.trusted.records.headers import HEADER_BYTES, read_header
-from privtail.trusted.records.source import Source
+from privtail.trusted.files.headers import HEADER_BYTES, read_header
+from privtail.trusted.files.source import Source
 
 WINDOW_ROWS = 16_384
 """At most this many rows are handed out at once."""
-KEPT_BYTES = 2**28
-"""Memory for numbers that a question keeps of every record; it takes a sweep for each."""
 
 RUN_ROWS = 2**17
 """Row groups are put together until they are so many rows; a thread decodes them by itself."""
 
 _READ_BYTES = 1 << 20
 _KEPT_WINDOWS = 32
-
-
-def sweeps(n: int, numbers: int) -> int:
-    """How often n records are read by a question that keeps ``numbers`` doubles of each."""
-    return -(-8 * n * numbers // KEPT_BYTES)
 
 
 class Parquet:
