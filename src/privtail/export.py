@@ -17,6 +17,7 @@ from privtail.schema.features import Bins, Log, Spline
 
 Language = Literal["sql", "python"]
 LANGUAGES: tuple[Language, ...] = ("sql", "python")
+LARGEST = float(np.finfo(np.float64).max)
 
 
 def to_sklearn(model: Model) -> Any:
@@ -38,7 +39,8 @@ def to_sklearn(model: Model) -> Any:
         estimator.n_iter_ = np.array([0])
     else:
         estimator = PoissonRegressor() if model.link == "log" else LinearRegression()
-        estimator.coef_, estimator.intercept_ = model.coef[0].copy(), float(model.intercept[0])
+        # The type that scikit-learn gives it: tools ask it for a shape.
+        estimator.coef_, estimator.intercept_ = model.coef[0].copy(), model.intercept[0]
         if model.link == "log":
             estimator.n_iter_ = 0
             estimator._base_loss = estimator._get_loss()  # noqa: SLF001  fit makes it; predict asks it
@@ -51,8 +53,9 @@ def to_code(model: Model, language: Language) -> str:
 
     ``"sql"``: a SELECT list of expressions over columns named as the model's, standard SQL but for
     EXP, which all large databases have. Numbers and counts: the prediction. Labels: the probability
-    of each. Where a number is NULL, so is the prediction. ``"python"``: a function ``predict(row)``
-    of a mapping from column names to values.
+    of each. Where a number is NULL, infinite or NaN, the prediction is NULL; if missing numbers
+    have an indicator, NULL is what is missing. ``"python"``: a function ``predict(row)`` of a
+    mapping from column names to values; NaN where the model predicts nothing.
 
     Raises
     ------
@@ -76,7 +79,7 @@ def _sql(model: Model) -> str:
         value = scores[0]
         if model.link == "log":
             value = f"EXP({_between(value, -LARGEST_LOG, LARGEST_LOG)})"
-        value = _between(value, *model.target_range)
+        value = _known(_between(value, *model.target_range), model)
         return f"{head}\n{value} AS {_quoted('prediction')}\n"
     if len(scores) == 1:
         score = _between(scores[0], *model.margin_range)
@@ -86,8 +89,16 @@ def _sql(model: Model) -> str:
         total = " + ".join(f"EXP({score})" for score in scores)
         parts = [f"EXP({score}) / ({total})" for score in scores]
     names = (_quoted(f"probability of {label}") for label in model.classes)
-    lines = (f"{part} AS {name}" for part, name in zip(parts, names, strict=True))
+    lines = (f"{_known(part, model)} AS {name}" for part, name in zip(parts, names, strict=True))
     return head + "\n" + ",\n".join(lines) + "\n"
+
+
+def _known(value: str, model: Model) -> str:
+    """NULL where the model predicts nothing: databases order NaN above all numbers, or nowhere."""
+    missing = "{0} IS NULL OR " if model.encoded.indicator else ""
+    finite = f"({missing}{{0}} BETWEEN -{LARGEST!r} AND {LARGEST!r})"
+    asked = " AND ".join(finite.format(_quoted(name)) for name in model.numeric)
+    return f"CASE WHEN {asked} THEN {value} END" if asked else value
 
 
 def _sql_score(model: Model, output: int) -> str:
@@ -204,6 +215,7 @@ import math
 COEF = {coef}
 INTERCEPT = {intercept!r}
 FEATURE_RANGE = {feature_range}
+NUMBERS = {numbers!r}
 
 
 def number(x):
@@ -218,6 +230,8 @@ def features(row):
     """Numbers in the order of the slopes; a category is 1 for its own label and 0 for others."""
     found = [
 {features}    ]
+    if not all(map(math.isfinite, found)) or any(math.isinf(number(row[x])) for x in NUMBERS):
+        return [math.nan] * len(found)
     return [clipped(x, *ends) for x, ends in zip(found, FEATURE_RANGE)]
 
 
@@ -235,7 +249,7 @@ _COUNTS = """    score = clipped(scores(row)[0], -30.0, 30.0)
     return clipped(math.exp(score), {low}, {high})"""
 _TWO = '''    """The probability of each label."""
     score = clipped(scores(row)[0], {low}, {high})
-    second = 1 / (1 + math.exp(-score)) if score > -700 else 0.0
+    second = 0.0 if score <= -700 else 1 / (1 + math.exp(-score))
     return dict(zip({classes!r}, [1 - second, second]))'''
 _MANY = '''    """The probability of each label."""
     all_scores = scores(row)
@@ -259,6 +273,7 @@ def _python(model: Model) -> str:
         coef=_python_rows(model.coef.tolist()),
         intercept=model.intercept.tolist(),
         feature_range=_python_rows(model.feature_range.tolist()),
+        numbers=model.numeric,
         predict=predict,
     )
 
