@@ -1,27 +1,27 @@
-"""Calling losses: ours on blocks, everybody else's record by record.
+"""How losses and a user's functions are called: built-in losses on blocks, others row by row.
 
 Formal guarantee
 ----------------
-The lemma needs each record's contribution to be a function of that record alone. Which losses see
-a block is decided here, when a question is asked, by what the loss is and never by what it says:
+The lemma needs each record's contribution to be a function of that record alone. Which losses may
+see a block of rows is decided here, when a question is asked, from the type of the loss:
 
-- Built-in losses are row-local loops of the core (`losses.rowwise`). Built in is what has exactly
-  one of these types (no subclass), nothing in it but the parameters of the type, and plain numbers
-  for these. The loops are those that the types named when this file was imported; code of the types
-  themselves sees no row.
+- Built-in losses are row-local loops of the core (`losses.rowwise`). A loss is built in if it has
+  exactly one of these types (no subclass), and holds only the parameters of the type, as plain
+  numbers. The loops are those that the types had when this file was imported. The code of the
+  types themselves is called with no row.
 - A `CustomLoss` is a loop of the core over two functions of one margin and one target.
-- A `TruncatedLoss` says how far rows are truncated, by the core. The loss that it holds is called
-  by these same rules: what is wrapped inherits no trust.
-- A `GeneralLoss` sees a block only if somebody promised ``trusted_rowwise``, and the privacy
-  statement prints that promise.
+- A `TruncatedLoss` says how far the core truncates rows. The loss inside it is called by these same
+  rules, so wrapping gives it no trust.
+- A `GeneralLoss` is called with a block only if a user promised ``trusted_rowwise``, and the
+  privacy statement prints that promise.
 
-Any other object is called with one record at a time, on fresh copies; what it raises, or returns in
-a wrong shape or type, counts as 0 for that record. A function of a whole part, for sample and
-aggregate, is called on one part at a time under the same rules: where it fails, the part's point is
-the fallback. That a callback keeps no state between records or parts cannot be enforced inside one
-process: `AskedLoss` and `PURE_PART` state it, and the privacy statement prints it. No warning of a
-callback is shown: it would tell of a record. Nor does an interrupt that a callback raises end a
-fit: callbacks run in another thread than the main one, which alone is handed Ctrl-C.
+Any other object is called with one record at a time, on fresh copies. If it raises, or returns a
+wrong shape or type, it counts as 0 for that record. A function of a whole part, for sample and
+aggregate, is called with one part at a time under the same rules. If it fails, the part's point is
+the fallback. One process cannot enforce that a callback keeps no state between records or parts:
+`AskedLoss` and `PURE_PART` state this assumption, and the privacy statement prints it. Warnings of
+a callback are not shown, because they would tell of a record. An interrupt that a callback raises
+does not end a fit: callbacks run outside the main thread, and only that one gets Ctrl-C.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from privtail.trusted.losses.rowwise import Rowwise, Said
 
 Doubles = NDArray[np.float64]
 PartFunction = Callable[..., Any]
-"""From the rows of a part, and their targets if there are any, to a point."""
+"""A function of the rows of a part, and of their targets if there are any, that gives a point."""
 Gradients = Callable[[Doubles, Doubles, Doubles], Doubles]
 
 PURE_PART = (
@@ -84,7 +84,7 @@ _NUMBERS = frozenset(
 
 
 def built_in(loss: object) -> bool:
-    """Whether ``loss`` is exactly one of ours, with plain numbers for its parameters."""
+    """Whether ``loss`` has exactly a built-in type, with plain numbers as parameters."""
     if not is_one_of(loss, _BUILT_IN):
         return False
     kind: Any = type(loss)
@@ -95,7 +95,7 @@ def built_in(loss: object) -> bool:
 
 
 def _copy(value: Any) -> Any:
-    """A copy of one of our losses, and of ours that it holds; anything else itself."""
+    """A copy of a built-in loss and of built-in losses in it; any other object itself."""
     if type(value) is tuple:
         return tuple(map(_copy, value))
     if not is_one_of(value, _BUILT_IN):
@@ -114,15 +114,15 @@ def _plain(value: object) -> bool:
 
 @dataclass(frozen=True)
 class AskedLoss:
-    """A loss as the core calls it. What it is was read once, when the question was asked.
+    """A loss as the core calls it. It was read and copied once, when the question was asked.
 
     Attributes
     ----------
     values : losses (rows,) of margins (rows, K) and targets (rows,).
     derivatives : derivatives (rows, K) of the same.
-    gradients : of a loss of whole records, gradients (rows, w.size) of w, rows and targets; a
-        record that fails gets NaN, which adds 0. None for a loss of margins.
-    assumptions : what the promise rests on when the loss is not one of ours.
+    gradients : for a `GeneralLoss` or a `TruncatedLoss`, gradients (rows, w.size) of w, rows and
+        targets; a record that fails gets NaN, which adds 0. None for a loss of margins.
+    assumptions : assumptions of the promise if the loss is not built in; the statement prints them.
     """
 
     values: Callable[[Doubles, Doubles], Doubles]
@@ -132,10 +132,7 @@ class AskedLoss:
 
 
 def asked(loss: AnyLoss) -> AskedLoss:
-    """The loss as it is now, and whether it may see more than one record at once.
-
-    Of our losses a copy: nobody can change it after this check.
-    """
+    """The loss as the core calls it: a copy if built in, which nobody can change after this."""
     loss = _copy(loss)
     if isinstance(loss, TruncatedLoss):
         inner = asked(loss.loss)
@@ -167,7 +164,7 @@ def _of_margins(loss: Any) -> tuple[Callable[..., Doubles], Callable[..., Double
 
 
 def _ours(loss: Any) -> Rowwise:
-    """The loops of one of our losses, and of ours that it holds."""
+    """The loops of a built-in loss, and of the one inside it."""
     own: Any = _OURS[type(loss)]
     if not is_one_of(loss, (CutLoss, WeightedLoss)):
         return cast(Rowwise, own)
@@ -225,7 +222,7 @@ def _truncated(
 
 
 def on_part(function: PartFunction, x: Doubles, y: Doubles | None, size: int) -> Doubles:
-    """What ``function`` says of one part of the records, (size,); NaN where it fails.
+    """The point (size,) that ``function`` gives for one part of the records; NaN if it fails.
 
     It is called as ``function(x)``, or ``function(x, y)``, on fresh read-only copies.
     """
@@ -239,6 +236,6 @@ def on_part(function: PartFunction, x: Doubles, y: Doubles | None, size: int) ->
 
 
 def answer(called: Callable[[], Any], shape: tuple[int, ...], missing: float) -> Doubles:
-    """What a callback says, of this shape; ``missing`` where it raises, or says anything else."""
+    """The answer of a callback; ``missing`` if it raises or its answer has not this shape."""
     found = reply(called, shape)
     return np.full(shape, missing) if found is None else found

@@ -1,20 +1,22 @@
-"""What a model says of private records, and how far that is from what is true of them.
+"""Errors of a model's predictions on private records, row by row, for evaluation.
+
+`Predicted`, `likelihoods`, `differences` and `excess_losses` compute, for each record, numbers such
+as residuals and losses. The result is a `Judged`: a private table. Its `Judged.curator` answers
+questions about it, and nothing else shows its rows. Nothing is billed here: the curator's plan is.
 
 Formal guarantee
 ----------------
 Row i of a `Judged` is a function of row i of X and y alone, and of public numbers: the model, a
-centre and a scale. So what a `Curator` releases of these rows has the sensitivity of its questions,
-and neighbouring records give neighbouring rows.
+centre and a scale. So neighbouring records give neighbouring rows, and a release about these rows
+has the sensitivity of the curator's question.
 
-- A `LinearModel` is public numbers. Its scores are computed here, row by row. A `FoldedModel` is
-  several of them; which one speaks of a row is a function of the row's position.
-- Any other model is code that is not ours. It is called with one row at a time, on a copy, unless
-  somebody promises ``trusted_rowwise``; the privacy statement prints that promise, and that the
-  model keeps no state between rows. Containers whose rows still hold cells of others are refused.
-  A row of which it says nothing, for it raises, or answers in another shape, or with what is no
-  number, counts for nothing. Its warnings are not shown.
-
-No row of a `Judged` or a `Predicted` is handed out: `Judged.curator` is the only door.
+- A `LinearModel` is public numbers. Its predictions are computed here, row by row. A `FoldedModel`
+  holds several of them. The position of a row decides which one predicts it.
+- Any other model is a user's code. It is called with one row at a time, on a copy, unless the user
+  promises ``trusted_rowwise``. The privacy statement prints that promise, and the assumption that
+  the model keeps no state between rows. Containers whose rows hold cells of other rows are refused.
+  If the model raises, or its answer has a wrong shape or is not a number, the row does not count.
+  Its warnings are not shown.
 """
 
 from __future__ import annotations
@@ -46,11 +48,11 @@ from privtail.trusted.tables import column_blocks, row_blocks, table_blocks
 Doubles = NDArray[np.float64]
 _BLOCK_ROWS = 8192
 _FARTHEST = 1e150
-"""Errors, in units of the scale, count as this much at most: their squares are numbers."""
+"""Errors are clipped to this many scales, so that their squares are finite."""
 
 LINKS: tuple[Literal["identity", "log", "logit"], ...] = ("identity", "log", "logit")
 LARGEST_LOSS = float(-np.log(1e-3))
-"""Log loss of one row at most: a probability below .001 counts as .001."""
+"""Largest log loss of a row: a probability below .001 counts as .001."""
 _LARGEST_LOG = 30.0
 
 PURE_MODEL = "The evaluated model keeps no state between rows."
@@ -70,8 +72,8 @@ class LinearModel:
     feature_range : (d, 2), to which features are clipped.
     margin_range, target_range : (2,), to which a single margin, and a number, are clipped.
     link : ``"identity"``, ``"log"`` or ``"logit"``.
-    names, categories : columns that X is read by, where it has names; None: X has none.
-    encoding, fill : how they become features, as of a `privtail.model.Model`.
+    names, categories : the columns that are read from X; None if X has no column names.
+    encoding, fill : the encoding of columns as features, as in `privtail.model.Model`.
     """
 
     coef: Doubles
@@ -104,7 +106,7 @@ class LinearModel:
 
     @np.errstate(all="ignore")
     def said(self, X: Any, labels: int | None) -> Doubles:
-        """Predictions (rows,), or log-probabilities (rows, ``labels``); NaN where X has gaps."""
+        """Predictions (rows,), or log-probabilities (rows, ``labels``); NaN if a number is missing."""
         parts = [self._of(z) for z in self._blocks(X)]
         width = () if labels is None else (labels,)
         return np.concatenate([np.empty((0, *width)), *parts])
@@ -136,7 +138,7 @@ class LinearModel:
 
 @dataclass(frozen=True, eq=False)
 class OutsideModel:
-    """Code that is not ours: ``predict`` of rows gives (rows,) numbers or (rows, K) chances."""
+    """A user's model: ``predict`` gives numbers (rows,) or probabilities (rows, K)."""
 
     predict: Callable[[Any], Any]
     trusted_rowwise: bool = False
@@ -146,7 +148,7 @@ class OutsideModel:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """On what a promise about its predictions rests."""
+        """The assumptions of a promise about its predictions; the statement prints them."""
         return (PURE_MODEL, ROWWISE_MODEL) if self.trusted_rowwise else (PURE_MODEL,)
 
     def said(self, X: Any, labels: int | None) -> Doubles:
@@ -180,11 +182,11 @@ class OutsideModel:
 
 @dataclass(frozen=True, eq=False)
 class FoldedModel:
-    """Released models, one for each fold; a row is predicted by that of its own fold.
+    """Released models, one for each fold; the model of its own fold predicts a row.
 
     Formal guarantee
     ----------------
-    What is said of row i is a function of row i, of i and of public numbers.
+    The prediction for row i is a function of row i, of i and of public numbers.
     """
 
     models: tuple[LinearModel, ...]
@@ -215,18 +217,19 @@ AnyModel = LinearModel | OutsideModel | FoldedModel
 
 
 def _own(model: AnyModel) -> AnyModel:
-    """A copy of a model that shows nobody more than one row, read now."""
+    """A copy of a model, which is read once."""
     if not is_one_of(model, (LinearModel, OutsideModel, FoldedModel)):
         raise InvalidInput("A model must be a LinearModel, a FoldedModel or an OutsideModel.")
     return replace(model)
 
 
 class Judged(PrivateRows):
-    """Rows of numbers that say how well a model predicts each record; see the module.
+    """A private table of the errors of a model, one row for each record.
 
     Parameters
     ----------
-    columns : (n, p) of each row. places : (n,) a number that a histogram tells apart, or None.
+    columns : (n, p) numbers of each record.
+    places : (n,) a number for histograms, which is the target of the curator, or None.
     """
 
     def __init__(
@@ -236,16 +239,16 @@ class Judged(PrivateRows):
         self._assumptions = tuple(assumptions)
 
     def curator(self, **options: Any) -> Curator:
-        """What answers questions about these rows; ``places`` are the target."""
+        """A curator for questions about these rows; ``places`` are the target."""
         assumptions = self._assumptions
         return Curator(self._columns, self._places, assumptions=assumptions, **options)
 
 
 class Predicted(PrivateRows):
-    """Numbers, and what a model says of them. Whatever is refused is refused here, at once.
+    """Numeric targets and a model's predictions of them. All refusals happen here.
 
-    With an ``exposure`` a prediction is multiplied by it, and so is the constant; a row where it is
-    not positive and finite has no target. It is a column of the record like any other.
+    An ``exposure`` multiplies the prediction and the constant. A row without a positive finite
+    exposure has no target. The exposure is a column of the record.
     """
 
     def __init__(self, X: Any, y: Any, model: AnyModel, exposure: Any = None) -> None:
@@ -267,19 +270,19 @@ class Predicted(PrivateRows):
     def target(self, power: float | None = None) -> Judged:
         """The target, and its exposure if there is one, (n, 1) or (n, 2).
 
-        A target that no model of this ``power`` allows counts for nothing, as in `errors`.
+        A target that no Tweedie model of this ``power`` allows does not count, as in `errors`.
         """
         y = self._y if power is None else np.where(_allowed(self._y, float(power)), self._y, np.nan)
         exposure = np.where(np.isnan(y), np.nan, self._exposure)
         return Judged(np.column_stack([y, exposure])[:, : 1 + self._exposed], None, ())
 
     def errors(self, centre: float, scale: float, power: float | None = None) -> Judged:
-        """Of residuals r over ``scale``: |r|, r^2 of the model, r^2 of the constant ``centre``.
+        """|r| and r^2 of the model, r^2 of the constant ``centre``; residuals r are over ``scale``.
 
-        With a ``power`` also the unit deviances of a Tweedie model of this power, of the model and
-        of the constant, in those of a residual of ``scale`` at the constant. A row whose target no
-        such model allows counts for nothing. Neither a deviance nor a square is larger than
-        `_FARTHEST` to its power; whoever takes their means clips them before.
+        With a ``power``, two more columns are the unit deviances of a Tweedie model of this power,
+        for the model and for the constant, over that of a residual of ``scale`` at the constant. A
+        row with a target that such a model does not allow does not count. Residuals and deviances
+        are clipped at `_FARTHEST`. Means of these columns need clipping, too.
         """
         centre, scale = float(centre), float(scale)  # what they are multiplied by is private
         power = None if power is None else float(power)
@@ -298,7 +301,7 @@ class Predicted(PrivateRows):
         return Judged(np.column_stack(columns), None, self._assumptions)
 
     def below(self) -> Judged:
-        """1, and whether the target is at most the prediction, each less 1/2: in [-1/2, 1/2]."""
+        """1, and whether target <= prediction (0 or 1), both less 1/2, so in [-1/2, 1/2]."""
         columns = np.column_stack([np.ones(len(self._y)), self._y <= self._said]) - 0.5
         columns[~np.isfinite(self._y) | np.isnan(self._said)] = np.nan
         return Judged(columns, None, self._assumptions)
@@ -307,23 +310,23 @@ class Predicted(PrivateRows):
 def deviance_unit(centre: float, scale: float, power: float) -> float:
     """Unit deviance of a residual of ``scale`` at ``centre``, to second order: a number above 0.
 
-    Sizes beyond those of data are cut: their powers are no numbers.
+    Extreme arguments are clipped, because their powers are not finite.
     """
     ratio = min(max(scale / centre, 1e-75), 1e75)
     return float(ratio**2 * min(max(centre, 1e-150), 1e150) ** (2 - power))
 
 
 def _allowed(y: Doubles, power: float) -> NDArray[np.bool_]:
-    """(rows,) whether a Tweedie model of this power allows an amount, each by itself."""
+    """(rows,) whether a Tweedie model of this power allows each amount."""
     return np.isfinite(y) & ((y > 0) if power == 2 else (y >= 0))
 
 
 def deviances(y: Doubles, expected: Doubles, power: float) -> Doubles:
-    """Unit deviances of amounts from what was expected, each by itself, (rows,), at least 0.
+    """Unit deviances of amounts from their expectations, row by row, (rows,), at least 0.
 
-    NaN where an amount, or what was expected, is missing, or no model of this power allows the
-    amount: a negative one, and zero at power 2. `_FARTHEST` where what was expected is not
-    positive, and for larger ones.
+    NaN where either is missing, or no model of this power allows the amount: a negative one, and
+    zero at power 2. They are clipped at `_FARTHEST`, which is also the value where an expectation
+    is not positive.
     """
     allowed = _allowed(y, power) & ~np.isnan(expected)
     with np.errstate(all="ignore"):
@@ -339,7 +342,7 @@ def deviances(y: Doubles, expected: Doubles, power: float) -> Doubles:
 
 
 def differences(X: Any, y: Any, first: AnyModel, second: AnyModel) -> Judged:
-    """By how much the first model's absolute error is larger than the second's, (n, 1)."""
+    """The absolute error of the first model less that of the second, (n, 1)."""
     y, first, second = _target(X, y), _own(first), _own(second)
     said = [_same_length(model.said(X, None), y) for model in (first, second)]
     with np.errstate(all="ignore"):
@@ -349,11 +352,11 @@ def differences(X: Any, y: Any, first: AnyModel, second: AnyModel) -> Judged:
 
 
 def likelihoods(X: Any, y: Any, model: AnyModel, classes: Sequence[Label]) -> Judged:
-    """Of labels: 1, wrong, log loss and its square, each less 1/2; (n, 4), in [-1/2, 1/2].
+    """For labels: 1, whether wrong, log loss and its square, all less 1/2; (n, 4), in [-1/2, 1/2].
 
-    Log losses are in units of `LARGEST_LOSS`, and at most 1. ``places`` tell apart, of two classes,
-    the log-odds of the second, `APART` higher where the label is the second; of more, K times the
-    label plus the label that the model predicts.
+    Log losses are over `LARGEST_LOSS`, and at most 1. ``places`` are, for two classes, the log-odds
+    of the second, plus `APART` if the label is the second; for K > 2 classes, K times the label
+    plus the predicted label.
     """
     codes, model = _target(X, y, classes), _own(model)
     logs = _same_length(model.said(X, len(classes)), codes)
@@ -376,9 +379,9 @@ def likelihoods(X: Any, y: Any, model: AnyModel, classes: Sequence[Label]) -> Ju
 def excess_losses(
     X: Any, y: Any, first: AnyModel, second: AnyModel, classes: Sequence[Label]
 ) -> Judged:
-    """1 less 1/2; half the difference of two models' log losses, and 2 its square less 1/2; (n, 3).
+    """1/2, h, and 4 h^2 - 1/2, where h is half the difference of two models' log losses; (n, 3).
 
-    In units of `LARGEST_LOSS`; the entries lie in [-1/2, 1/2].
+    Log losses are over `LARGEST_LOSS`; all entries are in [-1/2, 1/2].
     """
     codes, first, second = _target(X, y, classes), _own(first), _own(second)
     logs = [_same_length(model.said(X, len(classes)), codes) for model in (first, second)]
@@ -393,7 +396,7 @@ def excess_losses(
 
 FARTHEST_ODDS = 40.0
 APART = 128.0
-"""Log-odds are within `FARTHEST_ODDS`; those of the second label are so much higher."""
+"""Log-odds are clipped at `FARTHEST_ODDS`; those of the second label are shifted by this."""
 
 
 def _losses(logs: Doubles, label: NDArray[np.int64]) -> Doubles:
@@ -445,7 +448,7 @@ def _read(y: Any, classes: Sequence[Label] | None) -> Doubles:
 
 
 def _require_here(X: Any, y: Any) -> None:
-    """Refuse Dask collections, of which only the cells say what type they have once computed."""
+    """Refuse Dask collections: only computed cells tell their type."""
     if is_spread(X, y):
         raise InvalidInput(
             "A model is evaluated on rows in memory or in files, and these are on a Dask cluster. "
