@@ -186,7 +186,7 @@ SECTIONS = {
     "Estimators": ("linear_model/", "published/", "default/", "coefficients", "features", "errors"),
     "Means, counts, quantiles and summaries": ("mean/", "describe/", "summaries/"),
     "Evaluation and searches": (
-        "evaluation/", "trusted/judged", "trusted/folds", "trusted/search", "trusted/allowance",
+        "evaluation/", "trusted/row_errors", "trusted/folds", "trusted/search", "trusted/allowance",
     ),
     "Saved models, statements and reports": ("model/", "statement/", "reporting/", "json_files"),
     "Clusters": ("trusted/cluster/", "dask_client"),

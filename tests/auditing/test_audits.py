@@ -27,7 +27,6 @@ from privtail.trusted.curator import Curator
 from privtail.trusted.deals import Coins
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.folds import Folds
-from privtail.trusted.judged import LinearModel
 from privtail.trusted.maps import PredictionRanges
 from privtail.trusted.means import Ball, Interval
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
@@ -35,6 +34,7 @@ from privtail.trusted.mechanisms.samplers import ExactSampler, SimulatedSampler
 from privtail.trusted.mechanisms.selection import NoisyMax
 from privtail.trusted.problem import Problem
 from privtail.trusted.records.persons import Persons
+from privtail.trusted.row_errors import LinearModel
 from privtail.trusted.sampling import PoissonBatches
 from privtail.trusted.search import BestTrial, Found, Score, TrialSearch, best_of
 from privtail.trusted.sensitivity import Norms, Sensitivity

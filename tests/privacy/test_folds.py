@@ -14,7 +14,7 @@ from privtail import cross_validate
 from privtail.errors import BudgetExceeded, InvalidInput, NotPlanned
 from privtail.linear_model import DPLinearRegression
 from privtail.trusted import folds as folding
-from privtail.trusted import judged
+from privtail.trusted import row_errors
 from privtail.trusted.accountants import cost
 from privtail.trusted.accounting.curves import ZeroConcentratedDP
 from privtail.trusted.allowance import Allowance
@@ -22,8 +22,8 @@ from privtail.trusted.budget import ROW, Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
 from privtail.trusted.folds import Folds
-from privtail.trusted.judged import FoldedModel, LinearModel, Predicted
 from privtail.trusted.records.persons import Seats
+from privtail.trusted.row_errors import FoldedModel, LinearModel, Predicted
 
 ODD = [1e308, -1e308, 5e-324, 0.0, math.nan, math.inf, -math.inf, 3.0]
 N, K = 30, 3
@@ -79,8 +79,8 @@ def moved(model: Callable[[np.ndarray], Any]) -> list[int]:
 class Centred(FoldedModel):
     """The sabotaged twin: predictions less their mean, which every row moves."""
 
-    def said(self, X: Any, labels: int | None) -> Any:
-        found = super().said(X, labels)
+    def predictions(self, X: Any, labels: int | None) -> Any:
+        found = super().predictions(X, labels)
         return np.where(np.isfinite(found), found - np.nanmean(np.clip(found, -9, 9)), np.nan)
 
 
@@ -89,7 +89,7 @@ def test_a_judged_row_is_a_function_of_its_record_alone(monkeypatch: pytest.Monk
     assert moved(lambda folds: FoldedModel(models, folds)) == [7]
     with pytest.raises(InvalidInput, match="FoldedModel or an OutsideModel"):
         moved(lambda folds: Centred(models, folds))
-    monkeypatch.setattr(judged, "_own", lambda model: model)
+    monkeypatch.setattr(row_errors, "_own", lambda model: model)
     assert len(moved(lambda folds: Centred(models, folds))) == N
 
 
@@ -97,18 +97,18 @@ def test_every_row_is_predicted_by_the_model_of_its_own_fold_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     X, y = records()
-    folds, said, predicted = dealt(X, y).labels, LinearModel.said, []
+    folds, honest, predicted = dealt(X, y).labels, LinearModel.predictions, []
 
     def counted(model: LinearModel, rows: Any, labels: int | None) -> Any:
         predicted.append(len(rows))
-        return said(model, rows, labels)
+        return honest(model, rows, labels)
 
-    monkeypatch.setattr(LinearModel, "said", counted)
-    found = FoldedModel(tuple(map(linear, (1.0, 2.0, 3.0))), folds).said(X, None)
+    monkeypatch.setattr(LinearModel, "predictions", counted)
+    found = FoldedModel(tuple(map(linear, (1.0, 2.0, 3.0))), folds).predictions(X, None)
     assert found == pytest.approx(X.sum(axis=1) * (folds + 1.0))
     assert sum(predicted) == len(X)
     with pytest.raises(InvalidInput, match="folded rows"):
-        FoldedModel((linear(1.0),), folds[:3]).said(X, None)
+        FoldedModel((linear(1.0),), folds[:3]).predictions(X, None)
 
 
 def run(folds: Folds, seen: dict[int, Any], rho: float, evaluation: float = 0.0) -> None:

@@ -38,13 +38,6 @@ from privtail.trusted.entries import Terms
 from privtail.trusted.events import Event, Round
 from privtail.trusted.files.table import TableFile
 from privtail.trusted.folds import Folds
-from privtail.trusted.judged import (
-    ROWWISE_MODEL,
-    FoldedModel,
-    LinearModel,
-    OutsideModel,
-    Predicted,
-)
 from privtail.trusted.losses import rowwise
 from privtail.trusted.losses.loops import logistic_derivatives
 from privtail.trusted.maps import FeatureMap, PredictionRanges
@@ -58,6 +51,13 @@ from privtail.trusted.records import persons as persons_module
 from privtail.trusted.records.arrays import require_apart
 from privtail.trusted.records.persons import Persons, Seats, _identity
 from privtail.trusted.records.targets import Labels, canonical_label
+from privtail.trusted.row_errors import (
+    ROWWISE_MODEL,
+    FoldedModel,
+    LinearModel,
+    OutsideModel,
+    Predicted,
+)
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches
 from privtail.trusted.search import BestTrial, TrialSearch
 from privtail.trusted.smooth.aggregate import SampleAndAggregate
@@ -529,7 +529,7 @@ class Says:
 
     assumptions = ()
 
-    def said(self, X, labels):
+    def predictions(self, X, labels):
         return np.full(len(X), X.max())
 
 

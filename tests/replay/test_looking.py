@@ -17,7 +17,7 @@ from replays import Tape, differences, played
 import privtail
 from privtail import open_table
 from privtail.linear_model import DPLogisticRegression, DPPoissonRegressor, DPRidge
-from privtail.trusted import judged, questions
+from privtail.trusted import questions, row_errors
 from privtail.trusted.problem import Problem
 
 SEEDED: dict[str, Any] = {"noise": "simulated", "random_state": 0}
@@ -279,7 +279,7 @@ def found(question: str, cells: list[str], column: str = "list") -> list[str]:
 
 
 def test_a_model_that_is_called_with_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = judged.OutsideModel
+    honest = row_errors.OutsideModel
 
     def trusting(predict: Any, _: bool) -> Any:
         return honest(predict, trusted_rowwise=True)
@@ -297,12 +297,12 @@ def _of_array(cells: Any) -> Any:
 
 
 def test_a_mean_of_the_target_that_nobody_bought(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = judged.Predicted.errors
+    honest = row_errors.Predicted.errors
 
     def centred(self: Any, _: float, *further: Any) -> Any:
         return honest(self, float(np.nanmean(self._y)), *further)
 
-    monkeypatch.setattr(judged.Predicted, "errors", centred)
+    monkeypatch.setattr(row_errors.Predicted, "errors", centred)
     rows = {"large": tables.FIRST["large"]}
     assert tables.replayed(RECORDS["evaluation"], tables.doubles, rows)
 

@@ -22,12 +22,12 @@ from privtail.mean import mean_of
 from privtail.promised import Promised
 from privtail.robust_means import ClampedMean
 from privtail.statement import Statement, state, unkept
-from privtail.trusted import judged
+from privtail.trusted import row_errors
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.events import Round
-from privtail.trusted.judged import LARGEST_LOSS, AnyModel
 from privtail.trusted.ledger import Ledger
 from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.row_errors import LARGEST_LOSS, AnyModel
 
 HALF = ClampedMean(0.5)
 
@@ -185,7 +185,7 @@ def compare(
 def _of_numbers(
     one: AnyModel, other: AnyModel, X: Any, y: Any, promised: Promised, confidence: float
 ) -> tuple[Estimate, float, Statement]:
-    rows = judged.differences(X, y, one, other)
+    rows = row_errors.differences(X, y, one, other)
     found = mean_of(rows.curator(**promised.options("compare: numbers")))
     low, high = ends_of(found, confidence)[0]
     spread = math.hypot(float(found.noise_std[0]), np.nan_to_num(float(found.sampling_std[0])))
@@ -201,7 +201,7 @@ def _of_labels(
     one: AnyModel, other: AnyModel, X: Any, y: Any, classes: tuple[Any, ...], promised: Promised,
     confidence: float,
 ) -> tuple[Estimate, float, Statement]:  # fmt: skip
-    rows = judged.excess_losses(X, y, one, other, classes)
+    rows = row_errors.excess_losses(X, y, one, other, classes)
     curator = rows.curator(**promised.options("compare: labels"))
     n, answer = curator.problem.n, curator.problem.means(HALF)
     multiplier = calibrated(

@@ -32,8 +32,8 @@ from privtail.trusted.allowance import Allowance
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.folds import Folds
-from privtail.trusted.judged import FoldedModel
 from privtail.trusted.ledger import Ledger
+from privtail.trusted.row_errors import FoldedModel
 from privtail.trusted.tables import is_file, person_ids
 
 AVERAGE = (

@@ -17,12 +17,12 @@ from privtail.evaluation.result import Estimate, Evaluation
 from privtail.promised import Promised
 from privtail.robust_means import ClampedMean
 from privtail.statement import state
-from privtail.trusted import judged
+from privtail.trusted import row_errors
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
-from privtail.trusted.judged import APART, LARGEST_LOSS, AnyModel
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
+from privtail.trusted.row_errors import APART, LARGEST_LOSS, AnyModel
 from privtail.trusted.sensitivity import Sensitivity
 
 Doubles = NDArray[np.float64]
@@ -44,7 +44,7 @@ def of_labels(
     model: AnyModel, X: Any, y: Any, classes: tuple[Any, ...], promised: Promised, confidence: float
 ) -> Evaluation:
     """Accuracy, log loss and curves of the model, and of the shares of the labels."""
-    rows = judged.likelihoods(X, y, model, classes)
+    rows = row_errors.likelihoods(X, y, model, classes)
     curator = rows.curator(**promised.options("evaluate: labels"))
     stages = _Stages(len(classes))
     multiplier = calibrated(curator, lambda m: stages.plan(m, curator.problem))
@@ -109,7 +109,7 @@ class _Stages:
         return asked.release(_noise(multiplier, COUNTING)).reshape(self.labels, -1)
 
     def means(self, curator: Curator, multiplier: float) -> tuple[Doubles, float]:
-        """Means over n of the columns of `judged.likelihoods`, and the deviation of their noise."""
+        """Means over n of the columns of `likelihoods`, and the deviation of their noise."""
         asked, noise = curator.everyone().means(HALF), _noise(multiplier, MEANS)
         std = noise.event(asked.sensitivity).std
         return asked.release(noise), std

@@ -13,7 +13,7 @@ from privtail.linear_model.fitting import PrivateLinearModel
 from privtail.linear_model.regressor import PrivateRegressor
 from privtail.linear_model.search import PrivateSearchCV
 from privtail.model import Model
-from privtail.trusted.judged import AnyModel, LinearModel, OutsideModel
+from privtail.trusted.row_errors import AnyModel, LinearModel, OutsideModel
 
 
 def as_model(model: Any, y: Any, trusted_rowwise: bool) -> tuple[AnyModel, tuple[Any, ...] | None]:

@@ -16,11 +16,11 @@ from privtail.mean import MeanEstimate, mean_of
 from privtail.promised import Promised
 from privtail.robust_means import ClampedMean
 from privtail.statement import Statement, state
-from privtail.trusted import judged
+from privtail.trusted import row_errors
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
-from privtail.trusted.judged import AnyModel
 from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.row_errors import AnyModel
 
 Doubles = NDArray[np.float64]
 
@@ -56,7 +56,7 @@ def of_numbers(
     """
     promised.require_left()
     centre, rest, *coverage = parts_of(quantile)
-    predicted = judged.Predicted(X, y, model, exposure)
+    predicted = row_errors.Predicted(X, y, model, exposure)
     target = predicted.target(power).curator(**promised.options("evaluate: target", centre))
     n = target.problem.n
     mean = mean_of(target)
@@ -76,7 +76,7 @@ def of_numbers(
         "constant_rmse": Estimate(*(scale * _made(found.value[2], ends[2], _root))),
     }
     if power is not None:
-        unit = judged.deviance_unit(max(constant.value, least), scale, power)
+        unit = row_errors.deviance_unit(max(constant.value, least), scale, power)
         numbers |= {
             "deviance": Estimate(*(unit * _made(found.value[3], ends[3], abs))),
             "d2": _explained(found.value[3:], both[3:], reliable),

@@ -40,9 +40,9 @@ from privtail.trusted.allowance import Allowance
 from privtail.trusted.budget import ROW
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event
-from privtail.trusted.judged import FoldedModel, LinearModel
 from privtail.trusted.problem import Problem
 from privtail.trusted.records.persons import Seats
+from privtail.trusted.row_errors import FoldedModel, LinearModel
 from privtail.trusted.search import BestTrial, rows_of, seats_of, unseen
 
 Result = TypeVar("Result")

@@ -14,8 +14,8 @@ import pytest
 from sklearn.metrics import mean_tweedie_deviance
 
 from privtail.errors import InvalidInput, NotReleased
-from privtail.trusted import judged
-from privtail.trusted.judged import LinearModel, OutsideModel
+from privtail.trusted import row_errors
+from privtail.trusted.row_errors import LinearModel, OutsideModel
 
 ODD = [1e308, -1e308, 5e-324, -5e-324, 0.0, np.nan, np.inf, -np.inf, 1e200, 3.0]
 N, D = 40, 3
@@ -51,29 +51,29 @@ class Standardizing:
         return (X - X.mean(axis=0)).sum(axis=1)
 
 
-def asked(X: Any, y: Any, model: Any, exposure: Any = None) -> dict[str, judged.Judged]:
+def asked(X: Any, y: Any, model: Any, exposure: Any = None) -> dict[str, row_errors.RowErrors]:
     """Every kind of row that can be asked for."""
     found = {}
     if isinstance(model, OutsideModel) or model.link != "logit":
-        predicted = judged.Predicted(X, y, model)
+        predicted = row_errors.Predicted(X, y, model)
         found["target"], found["errors"] = predicted.target(), predicted.errors(0.5, 2.0)
         found["coverage"] = predicted.below()
         shares = np.ones(len(y)) if exposure is None else exposure
-        exposed = judged.Predicted(X, y, model, shares)
+        exposed = row_errors.Predicted(X, y, model, shares)
         found["target and exposure"] = exposed.target()
         for power in (1.0, 1.5, 2.0):
             found[f"target {power}"] = exposed.target(power)
             found[f"deviance {power}"] = predicted.errors(0.5, 2.0, power)
             found[f"exposed deviance {power}"] = exposed.errors(0.5, 2.0, power)
-        found["differences"] = judged.differences(X, y, model, linear("identity"))
+        found["differences"] = row_errors.differences(X, y, model, linear("identity"))
         return found
     classes = tuple(range(max(2, len(model.coef))))
-    found["likelihoods"] = judged.likelihoods(X, y, model, classes)
-    found["excess"] = judged.excess_losses(X, y, model, model, classes)
+    found["likelihoods"] = row_errors.likelihoods(X, y, model, classes)
+    found["excess"] = row_errors.excess_losses(X, y, model, model, classes)
     return found
 
 
-def rows(found: judged.Judged) -> np.ndarray:
+def rows(found: row_errors.RowErrors) -> np.ndarray:
     places = found._places
     columns = found._columns
     return columns if places is None else np.column_stack([columns, places])
@@ -123,27 +123,27 @@ def test_a_coverage_over_the_rows_that_count_is_caught(monkeypatch):
     """The sabotaged twin: shares that are divided by a count of the table move rows of others."""
 
     def shares(self: Any) -> Any:
-        valid = np.isfinite(self._y) & ~np.isnan(self._said)
-        below = np.where(valid, self._y <= self._said, np.nan) / valid.sum()
-        return judged.Judged(below[:, None], None, ())
+        valid = np.isfinite(self._y) & ~np.isnan(self._predicted)
+        below = np.where(valid, self._y <= self._predicted, np.nan) / valid.sum()
+        return row_errors.RowErrors(below[:, None], None, ())
 
     chance = np.random.default_rng(0)
     X, y = chance.normal(size=(N, D)), chance.normal(size=N)
     with np.errstate(all="ignore"):
-        honest = judged.Predicted(X, y, MODELS["identity"]).below()._columns
+        honest = row_errors.Predicted(X, y, MODELS["identity"]).below()._columns
         assert set(np.unique(honest)) == {-0.5, 0.5}
-        monkeypatch.setattr(judged.Predicted, "below", shares)
+        monkeypatch.setattr(row_errors.Predicted, "below", shares)
         assert len(moved(MODELS["identity"], X, y)) > 1
 
 
 def test_deviances_in_units_of_the_whole_table_are_caught(monkeypatch):
     """The sabotaged twin: a deviance over the mean of all targets moves rows of others."""
-    honest = judged.deviances
+    honest = row_errors.deviances
 
     def relative(y: Any, expected: Any, power: float) -> Any:
         return honest(y, expected, power) / np.nanmean(np.abs(y))
 
-    monkeypatch.setattr(judged, "deviances", relative)
+    monkeypatch.setattr(row_errors, "deviances", relative)
     chance = np.random.default_rng(0)
     X, y = chance.normal(size=(N, D)), chance.poisson(2.0, N).astype(float)
     with np.errstate(all="ignore"):
@@ -152,7 +152,7 @@ def test_deviances_in_units_of_the_whole_table_are_caught(monkeypatch):
 
 def test_amounts_that_the_whole_table_allows_are_caught(monkeypatch):
     """The sabotaged twin: what is allowed follows from the smallest amount, and rows of others."""
-    monkeypatch.setattr(judged, "_allowed", lambda y, power: y >= np.nanmin(y) + 1)
+    monkeypatch.setattr(row_errors, "_allowed", lambda y, power: y >= np.nanmin(y) + 1)
     chance = np.random.default_rng(0)
     X, y = chance.normal(size=(N, D)), chance.poisson(2.0, N).astype(float)
     with np.errstate(all="ignore"):
@@ -162,7 +162,7 @@ def test_amounts_that_the_whole_table_allows_are_caught(monkeypatch):
 @pytest.mark.parametrize(("power", "counted"), [(None, 6), (1.0, 5), (1.5, 5), (2.0, 4)])
 def test_a_target_that_no_model_of_a_power_allows_is_none(power, counted):
     y = np.array([-3.0, 0.0, 1.0, 2.0, 3.0, 1e9, np.nan, np.inf])
-    found = judged.Predicted(np.ones((8, D)), y, MODELS["log"]).target(power)._columns
+    found = row_errors.Predicted(np.ones((8, D)), y, MODELS["log"]).target(power)._columns
     assert np.isfinite(found).sum() == counted
 
 
@@ -172,13 +172,13 @@ def test_deviances_are_scikit_learns(power):
     y, expected = chance.gamma(1.0, 3.0, 50), chance.gamma(2.0, 3.0, 50)
     y[:5] = 0.0 if power < 2 else 1.0
     with np.errstate(all="raise"):
-        found = judged.deviances(y, expected, power)
+        found = row_errors.deviances(y, expected, power)
     for own, one, said in zip(found, y, expected, strict=True):
         assert own == pytest.approx(mean_tweedie_deviance([one], [said], power=power), abs=1e-12)
-    odd = judged.deviances(np.array([-1.0, np.nan, np.inf, 0.0]), np.ones(4), 2.0)
+    odd = row_errors.deviances(np.array([-1.0, np.nan, np.inf, 0.0]), np.ones(4), 2.0)
     assert np.isnan(odd).all()
-    far = judged.deviances(np.ones(4), np.array([0.0, -1.0, np.inf, np.nan]), power)
-    assert (far[:3] == judged._FARTHEST).all()
+    far = row_errors.deviances(np.ones(4), np.array([0.0, -1.0, np.inf, np.nan]), power)
+    assert (far[:3] == row_errors._FARTHEST).all()
     assert np.isnan(far[3])
 
 
@@ -199,16 +199,16 @@ def test_rows_of_labels_lie_in_their_range(outputs):
 def test_places_of_two_labels_cannot_be_mistaken():
     X = np.random.default_rng(0).normal(size=(200, D)) * 1e3
     y = np.arange(200) % 2
-    found = judged.likelihoods(X, y, linear("logit"), (0, 1))
+    found = row_errors.likelihoods(X, y, linear("logit"), (0, 1))
     places = found._places
-    assert ((places > judged.APART / 2) == (y == 1)).all()
+    assert ((places > row_errors.APART / 2) == (y == 1)).all()
 
 
 def test_nothing_is_shown_of_a_row(capsys, recwarn):
     chance = np.random.default_rng(0)
     X, y = chance.normal(size=(N, D)), chance.normal(size=N)
     X[3] = 1e150
-    found = judged.Predicted(X, y, OutsideModel(Careless().predict)).errors(0.0, 1.0)
+    found = row_errors.Predicted(X, y, OutsideModel(Careless().predict)).errors(0.0, 1.0)
     assert "1e+" not in repr(found)
     with pytest.raises(NotReleased):
         pickle.dumps(found)
@@ -233,7 +233,7 @@ def test_numbers_of_a_model_are_plain_copies():
         endless.view(Spy), endless.view(Spy), "identity", None, {},
     )  # fmt: skip
     Spy.seen.clear()
-    judged.Predicted(np.zeros((N, D)), np.zeros(N), model)
+    row_errors.Predicted(np.zeros((N, D)), np.zeros(N), model)
     assert not Spy.seen
 
 
@@ -280,10 +280,10 @@ def test_a_row_that_still_holds_other_rows_is_refused(monkeypatch, name):
     make, predict = KEPT[name]
     model = OutsideModel(predict)
     with pytest.raises(InvalidInput, match="more than one row"):
-        model.said(make([*"aab"]), None)
+        model.predictions(make([*"aab"]), None)
     tables = make([*"aab"]), make([*"aaa"])
-    monkeypatch.setattr(judged, "require_apart", lambda _: None)
-    one, other = (model.said(table, None) for table in tables)
+    monkeypatch.setattr(row_errors, "require_apart", lambda _: None)
+    one, other = (model.predictions(table, None) for table in tables)
     assert (one != other).all(), "the twin is caught"
 
 
@@ -293,7 +293,7 @@ def test_rows_that_are_apart_are_asked_about():
         {"x": np.ones(2)}, np.ones((2, 1)), pl.DataFrame({"x": [1.0, 2.0]}),
         pl.DataFrame({"x": pl.Series(["a", "b"], dtype=pl.Enum(["a", "b"]))}),
     ):  # fmt: skip
-        assert (OutsideModel(lambda row: [7.0]).said(table, None) == 7).all()
+        assert (OutsideModel(lambda row: [7.0]).predictions(table, None) == 7).all()
 
 
 def test_a_categorical_column_of_polars_is_refused():
@@ -301,4 +301,4 @@ def test_a_categorical_column_of_polars_is_refused():
     table = pl.DataFrame({"x": pl.Series(["z", "b"], dtype=pl.Categorical)})
     for one in (table, {"x": table["x"]}):
         with pytest.raises(InvalidInput, match="more than one row"):
-            OutsideModel(lambda row: [0.0]).said(one, None)
+            OutsideModel(lambda row: [0.0]).predictions(one, None)

@@ -1,12 +1,13 @@
 """Errors of a model's predictions on private records, row by row, for evaluation.
 
 `Predicted`, `likelihoods`, `differences` and `excess_losses` compute, for each record, numbers such
-as residuals and losses. The result is a `Judged`: a private table. Its `Judged.curator` answers
-questions about it, and nothing else shows its rows. Nothing is billed here: the curator's plan is.
+as residuals and losses. The result is a `RowErrors`: a private table. Its `RowErrors.curator`
+answers questions about it, and nothing else shows its rows. Nothing is billed before that curator
+opens a plan.
 
 Formal guarantee
 ----------------
-Row i of a `Judged` is a function of row i of X and y alone, and of public numbers: the model, a
+Row i of a `RowErrors` is a function of row i of X and y alone, and of public numbers: the model, a
 centre and a scale. So neighbouring records give neighbouring rows, and a release about these rows
 has the sensitivity of the curator's question.
 
@@ -105,8 +106,8 @@ class LinearModel:
         object.__setattr__(self, "link", LINKS[LINKS.index(self.link)])
 
     @np.errstate(all="ignore")
-    def said(self, X: Any, labels: int | None) -> Doubles:
-        """Predictions (rows,), or log-probabilities (rows, ``labels``); NaN if a number is missing."""
+    def predictions(self, X: Any, labels: int | None) -> Doubles:
+        """Predictions (rows,), or log-probabilities (rows, ``labels``); NaN without one."""
         parts = [self._of(z) for z in self._blocks(X)]
         width = () if labels is None else (labels,)
         return np.concatenate([np.empty((0, *width)), *parts])
@@ -151,7 +152,7 @@ class OutsideModel:
         """The assumptions of a promise about its predictions; the statement prints them."""
         return (PURE_MODEL, ROWWISE_MODEL) if self.trusted_rowwise else (PURE_MODEL,)
 
-    def said(self, X: Any, labels: int | None) -> Doubles:
+    def predictions(self, X: Any, labels: int | None) -> Doubles:
         """Predictions (rows,), or log-probabilities (rows, ``labels``); NaN where there is none."""
         if is_file(X):
             raise InvalidInput(
@@ -201,7 +202,7 @@ class FoldedModel:
             raise InvalidInput("The models of folds must be linear models that were released.")
         object.__setattr__(self, "models", tuple(map(_own, models)))
 
-    def said(self, X: Any, labels: int | None) -> Doubles:
+    def predictions(self, X: Any, labels: int | None) -> Doubles:
         """Predictions (rows,), or log-probabilities (rows, ``labels``); NaN where X has gaps."""
         n = _length(X)
         if n != len(self.folds):
@@ -209,7 +210,7 @@ class FoldedModel:
         found = np.full((n, *(() if labels is None else (labels,))), np.nan)
         for fold, model in enumerate(self.models):
             own = np.flatnonzero(self.folds == fold)
-            found[own] = model.said(rows_of(X, own), labels)
+            found[own] = model.predictions(rows_of(X, own), labels)
         return found
 
 
@@ -223,7 +224,7 @@ def _own(model: AnyModel) -> AnyModel:
     return replace(model)
 
 
-class Judged(PrivateRows):
+class RowErrors(PrivateRows):
     """A private table of the errors of a model, one row for each record.
 
     Parameters
@@ -254,7 +255,7 @@ class Predicted(PrivateRows):
     def __init__(self, X: Any, y: Any, model: AnyModel, exposure: Any = None) -> None:
         self._y = _target(X, y)
         model = _own(model)
-        self._said = _same_length(model.said(X, None), self._y)
+        self._predicted = _same_length(model.predictions(X, None), self._y)
         self._assumptions, self._exposed = model.assumptions, exposure is not None
         self._exposure = np.ones(len(self._y))
         if exposure is not None:
@@ -265,18 +266,18 @@ class Predicted(PrivateRows):
                 np.where(usable, self._y, np.nan),
             )
             with np.errstate(all="ignore"):
-                self._said = self._said * self._exposure
+                self._predicted = self._predicted * self._exposure
 
-    def target(self, power: float | None = None) -> Judged:
+    def target(self, power: float | None = None) -> RowErrors:
         """The target, and its exposure if there is one, (n, 1) or (n, 2).
 
         A target that no Tweedie model of this ``power`` allows does not count, as in `errors`.
         """
         y = self._y if power is None else np.where(_allowed(self._y, float(power)), self._y, np.nan)
         exposure = np.where(np.isnan(y), np.nan, self._exposure)
-        return Judged(np.column_stack([y, exposure])[:, : 1 + self._exposed], None, ())
+        return RowErrors(np.column_stack([y, exposure])[:, : 1 + self._exposed], None, ())
 
-    def errors(self, centre: float, scale: float, power: float | None = None) -> Judged:
+    def errors(self, centre: float, scale: float, power: float | None = None) -> RowErrors:
         """|r| and r^2 of the model, r^2 of the constant ``centre``; residuals r are over ``scale``.
 
         With a ``power``, two more columns are the unit deviances of a Tweedie model of this power,
@@ -288,7 +289,7 @@ class Predicted(PrivateRows):
         power = None if power is None else float(power)
         constant = centre * self._exposure
         with np.errstate(all="ignore"):
-            away = np.abs(np.column_stack([self._y - self._said, self._y - constant])) / scale
+            away = np.abs(np.column_stack([self._y - self._predicted, self._y - constant])) / scale
         away = np.minimum(away, _FARTHEST)  # NaN stays: the row counts for nothing
         away[~np.isfinite(self._y)] = np.nan
         first, second = away.T
@@ -296,15 +297,16 @@ class Predicted(PrivateRows):
         if power is not None:
             unit = deviance_unit(centre, scale, power)
             columns += [
-                deviances(self._y, expected, power) / unit for expected in (self._said, constant)
+                deviances(self._y, expected, power) / unit
+                for expected in (self._predicted, constant)
             ]
-        return Judged(np.column_stack(columns), None, self._assumptions)
+        return RowErrors(np.column_stack(columns), None, self._assumptions)
 
-    def below(self) -> Judged:
+    def below(self) -> RowErrors:
         """1, and whether target <= prediction (0 or 1), both less 1/2, so in [-1/2, 1/2]."""
-        columns = np.column_stack([np.ones(len(self._y)), self._y <= self._said]) - 0.5
-        columns[~np.isfinite(self._y) | np.isnan(self._said)] = np.nan
-        return Judged(columns, None, self._assumptions)
+        columns = np.column_stack([np.ones(len(self._y)), self._y <= self._predicted]) - 0.5
+        columns[~np.isfinite(self._y) | np.isnan(self._predicted)] = np.nan
+        return RowErrors(columns, None, self._assumptions)
 
 
 def deviance_unit(centre: float, scale: float, power: float) -> float:
@@ -341,17 +343,17 @@ def deviances(y: Doubles, expected: Doubles, power: float) -> Doubles:
     return np.where(allowed, np.clip(found, 0.0, _FARTHEST), np.nan)
 
 
-def differences(X: Any, y: Any, first: AnyModel, second: AnyModel) -> Judged:
+def differences(X: Any, y: Any, first: AnyModel, second: AnyModel) -> RowErrors:
     """The absolute error of the first model less that of the second, (n, 1)."""
     y, first, second = _target(X, y), _own(first), _own(second)
-    said = [_same_length(model.said(X, None), y) for model in (first, second)]
+    predicted = [_same_length(model.predictions(X, None), y) for model in (first, second)]
     with np.errstate(all="ignore"):
-        larger = np.abs(y - said[0]) - np.abs(y - said[1])
+        larger = np.abs(y - predicted[0]) - np.abs(y - predicted[1])
     assumptions = dict.fromkeys((*first.assumptions, *second.assumptions))
-    return Judged(larger[:, None], None, tuple(assumptions))
+    return RowErrors(larger[:, None], None, tuple(assumptions))
 
 
-def likelihoods(X: Any, y: Any, model: AnyModel, classes: Sequence[Label]) -> Judged:
+def likelihoods(X: Any, y: Any, model: AnyModel, classes: Sequence[Label]) -> RowErrors:
     """For labels: 1, whether wrong, log loss and its square, all less 1/2; (n, 4), in [-1/2, 1/2].
 
     Log losses are over `LARGEST_LOSS`, and at most 1. ``places`` are, for two classes, the log-odds
@@ -359,7 +361,7 @@ def likelihoods(X: Any, y: Any, model: AnyModel, classes: Sequence[Label]) -> Ju
     plus the predicted label.
     """
     codes, model = _target(X, y, classes), _own(model)
-    logs = _same_length(model.said(X, len(classes)), codes)
+    logs = _same_length(model.predictions(X, len(classes)), codes)
     valid = np.isfinite(codes) & ~np.isnan(logs).any(axis=1)
     label = np.where(valid, codes, 0).astype(np.int64)
     loss = _losses(logs, label)
@@ -373,25 +375,25 @@ def likelihoods(X: Any, y: Any, model: AnyModel, classes: Sequence[Label]) -> Ju
     else:
         places = (len(classes) * label + predicted).astype(np.float64)
     places[~valid] = np.nan
-    return Judged(columns, places, model.assumptions)
+    return RowErrors(columns, places, model.assumptions)
 
 
 def excess_losses(
     X: Any, y: Any, first: AnyModel, second: AnyModel, classes: Sequence[Label]
-) -> Judged:
+) -> RowErrors:
     """1/2, h, and 4 h^2 - 1/2, where h is half the difference of two models' log losses; (n, 3).
 
     Log losses are over `LARGEST_LOSS`; all entries are in [-1/2, 1/2].
     """
     codes, first, second = _target(X, y, classes), _own(first), _own(second)
-    logs = [_same_length(model.said(X, len(classes)), codes) for model in (first, second)]
+    logs = [_same_length(model.predictions(X, len(classes)), codes) for model in (first, second)]
     valid = np.isfinite(codes) & ~np.isnan(np.hstack(logs)).any(axis=1)
     label = np.where(valid, codes, 0).astype(np.int64)
     half = (_losses(logs[0], label) - _losses(logs[1], label)) / 2
     columns = np.column_stack([np.full(len(half), 0.5), half, 4 * half**2 - 0.5])
     columns[~valid] = np.nan
     assumptions = dict.fromkeys((*first.assumptions, *second.assumptions))
-    return Judged(columns, None, tuple(assumptions))
+    return RowErrors(columns, None, tuple(assumptions))
 
 
 FARTHEST_ODDS = 40.0
@@ -405,10 +407,10 @@ def _losses(logs: Doubles, label: NDArray[np.int64]) -> Doubles:
     return np.asarray(np.minimum(-own / LARGEST_LOSS, 1.0))
 
 
-def _same_length(said: Doubles, y: Doubles) -> Doubles:
-    if len(said) != len(y):
-        raise InvalidInput(f"X has {len(said)} rows and y has {len(y)}: they need as many.")
-    return said
+def _same_length(predicted: Doubles, y: Doubles) -> Doubles:
+    if len(predicted) != len(y):
+        raise InvalidInput(f"X has {len(predicted)} rows and y has {len(y)}: they need as many.")
+    return predicted
 
 
 def _named(X: Any) -> bool:
