@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from privtail.errors import MissingWarning
 
 WRITTEN = (
-    "Where numbers are read from text, one in other marks than declared is missing: 1,234.5 needs "
+    "A number in text counts as missing if its marks were not declared: 1,234.5 needs "
     'thousands=","; 1.234,5 needs decimal="," and thousands="." (--decimal , --thousands .).'
 )
 

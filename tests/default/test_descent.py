@@ -26,21 +26,21 @@ def metric(curvature=1.0, std=0.0):
     )
 
 
-def schedule(loss=None, *, multiplier=10.0, most_walk=1e9, row_part=1.0, scale=1.0):
+def schedule(loss=None, *, multiplier=10.0, most_walk=1e9, row_fraction=1.0, scale=1.0):
     loss = loss or SquaredLoss()
     labels = {"classes": (0, 1)} if loss.targets == "binary" else {}
     fit = staged(
         [], X, Y, loss, intercept=False, preconditioner=metric(),
         standard=identity(4, scale=scale), tuning=Tuning(max_noise_walk=most_walk), **labels,
     )  # fmt: skip
-    return Descend(GaussianNoise(multiplier), 20, row_part).schedule(fit, 1.0)
+    return Descend(GaussianNoise(multiplier), 20, row_fraction).schedule(fit, 1.0)
 
 
 def test_a_step_is_as_long_as_the_curvature_allows():
     """That of squares is 1 (a Newton step), of log-odds a quarter; shrunk rows have less."""
     assert schedule().step_size == pytest.approx(1.0)
     assert schedule(LogisticLoss()).step_size == pytest.approx(4.0)
-    assert schedule(row_part=0.5).step_size == pytest.approx(2.0)
+    assert schedule(row_fraction=0.5).step_size == pytest.approx(2.0)
 
 
 def test_noise_alone_walks_no_farther_than_it_may():

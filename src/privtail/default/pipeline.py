@@ -265,18 +265,18 @@ def _finds_target(stages: Stages, problem: Problem) -> bool:
 
 def _descent_stages(tuning: Tuning, problem: Problem, *, labels: bool) -> Iterator[Weighted]:
     """The stages that fit slopes. All gradients together have the weight 1."""
-    row_part = tuning.label_row_fraction if labels else 1.0
+    row_fraction = tuning.label_row_fraction if labels else 1.0
     weight, first = tuning.other, math.ceil((tuning.steps - 1) / 5)
 
     def descend(steps: int) -> Weighted:
         return Weighted(
-            steps / tuning.steps, lambda part: Descend(part.mean_noise(steps), steps, row_part)
+            steps / tuning.steps, lambda part: Descend(part.mean_noise(steps), steps, row_fraction)
         )
 
     if problem.rows <= tuning.max_moments:
-        yield Weighted(weight, lambda part: Precondition(part.histogram_noise(), row_part))
+        yield Weighted(weight, lambda part: Precondition(part.histogram_noise(), row_fraction))
     else:
-        yield Weighted(0.0, lambda _: Precondition(None, row_part))
+        yield Weighted(0.0, lambda _: Precondition(None, row_fraction))
     if first:
         yield descend(first)
     yield Weighted(weight, lambda part: MeasureResiduals(part.histogram_noise()))

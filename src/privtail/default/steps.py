@@ -42,14 +42,14 @@ LONGEST = 2.0**10
 class Precondition:
     """Releases the second moments of the features, for the preconditioner of the steps.
 
-    Steps shrink rows to ``row_part`` of the length of a typical row. Here rows are clipped to twice
-    that length, or without noise to `LONGEST` times as much. Declared indicators whose frequency of
-    1 is not significant are not used from now on. Without ``noise`` nothing is released, and the
-    preconditioner is a multiple of the identity.
+    Steps shrink rows to ``row_fraction`` of the length of a typical row. Here rows are clipped to
+    twice that length, or without noise to `LONGEST` times as much. Declared indicators that are not
+    significantly often 1 are not used from now on. If ``noise`` is None nothing is released, and
+    the preconditioner is a multiple of the identity.
     """
 
     noise: GaussianNoise | None
-    row_part: float
+    row_fraction: float
 
     def plan(self, problem: Problem) -> Plan:
         if self.noise is None:
@@ -63,10 +63,10 @@ class Precondition:
             fit.preconditioner = Preconditioner.without_moments(active)
         else:
             fit.preconditioner = self._of_moments(fit, self.noise, active)
-        fit.report["row_length"] = self.row_part * fit.preconditioner.row_length
+        fit.report["row_length"] = self.row_fraction * fit.preconditioner.row_length
 
     def _of_moments(self, fit: Fit, noise: GaussianNoise, active: Bools) -> Preconditioner:
-        problem, clip = fit.problem, 2 * self.row_part * math.sqrt(active.sum())
+        problem, clip = fit.problem, 2 * self.row_fraction * math.sqrt(active.sum())
         std = noise.event(problem.moments(clip)).std
         clip *= 1.0 if std > 0 else LONGEST
         moments = symmetric(fit.everyone().moments(clip).release(noise), problem.rows)
@@ -75,9 +75,9 @@ class Precondition:
         if (fit.standard.used & ~rare).any() or problem.intercept:
             fit.standard = fit.standard.only(fit.standard.used & ~rare)
         fewer = _active(fit.standard.used, problem)
-        length = clip / 2 / self.row_part * math.sqrt(fewer.sum() / active.sum())
+        length = clip / 2 / self.row_fraction * math.sqrt(fewer.sum() / active.sum())
         return Preconditioner.from_moments(
-            moments, std, fewer, length, clear_ratio=1 / self.row_part
+            moments, std, fewer, length, clear_ratio=1 / self.row_fraction
         )
 
 
@@ -114,13 +114,13 @@ class Descend:
     """Releases gradients: proximal steps from the present model; later iterates are averaged.
 
     A step is a Newton step for an estimated bound of the Hessian (Boehning and Lindsay 1988).
-    Residuals are clipped at `threshold`, and rows are shrunk to ``row_part`` of
+    Residuals are clipped at `threshold`, and rows are shrunk to ``row_fraction`` of
     `Preconditioner.row_length` (Mallows 1975).
     """
 
     noise: GaussianNoise
     steps: int
-    row_part: float
+    row_fraction: float
 
     def plan(self, problem: Problem) -> Plan:
         event = self.noise.event(problem.gradient(MallowsMean(1.0, 1.0)))
@@ -201,7 +201,7 @@ class Descend:
         most frequent label if that is more.
         """
         loss, scale, metric = fit.loss, fit.standard.target.scale, fit.preconditioner
-        mean = MallowsMean(threshold, self.row_part * metric.row_length)
+        mean = MallowsMean(threshold, self.row_fraction * metric.row_length)
         std = self.noise.event(fit.problem.gradient(mean)).std
         momentum = 0.0 if kinked(loss) else fit.tuning.momentum
         size = 1 / min(1.0, mean.row_length / metric.capped_length) / curvature_of(loss, scale)

@@ -15,7 +15,7 @@ Doubles = NDArray[np.float64]
 
 SLOPELESS = "All slopes are zero, so the model predicts a constant."
 UNMATCHED = (
-    "No declared category of column {!r} rose above the noise, so its slopes are zero. Too "
+    "No declared category of column {!r} was detected above the noise, so its slopes are zero. Too "
     "few rows hold one, or nearly all hold the same: compare the spelling with the column's."
 )
 

@@ -73,8 +73,9 @@ class WeightedLoss(_Wrapper, RowwiseLoss):
     def __post_init__(self) -> None:
         if type(self.loss) not in (LogisticLoss, MultinomialLoss):
             raise InvalidInput("Class weights belong to a LogisticLoss or a MultinomialLoss.")
-        if len(self.weights) != max(2, self.loss.outputs):
-            raise InvalidInput(f"There are {len(self.weights)} weights for another class count.")
+        classes = max(2, self.loss.outputs)
+        if len(self.weights) != classes:
+            raise InvalidInput(f"{classes} classes need as many weights, not {len(self.weights)}.")
         if not all(0 < weight < math.inf for weight in self.weights):
             raise InvalidInput("Class weights must be positive and finite.")
 

@@ -39,9 +39,9 @@ from privtail.trusted.records.targets import Numbers
 
 N, D, POINTS, RECORDS = 1000, 5, 4096, 64
 DIFFERS = (
-    "A Dask worker computes other bits than another: it has other versions of privtail, NumPy or "
-    "Numba, or another processor or C library. Give all workers one environment on one kind of "
-    "machine."
+    "A Dask worker computes other bits than another, so sums would differ. The workers have "
+    "different versions of privtail, NumPy or Numba, or different processors or C libraries. Give "
+    "all workers one environment on one kind of machine."
 )
 ENCODING = Encoding(
     features=(Log("a"), Bins("b", (0.0,)), Spline("c", (-2.0, 0.0, 2.0)), Cross("d", "e"))

@@ -124,9 +124,9 @@ def require_typed(X: Any) -> None:
     require_read(X)
     if is_listed(X):
         raise InvalidInput(
-            "X is a list of rows, and only its rows could say how many columns it has, which must "
-            "not depend on one of them. Pass an array, X=numpy.array(X, dtype=float), or named "
-            "columns, such as a data frame."
+            "X is a list of rows, so the number of its columns is not public: it would depend on a "
+            "row. Pass an array, X=numpy.array(X, dtype=float), or named columns, such as a data "
+            "frame."
         )
 
 
