@@ -1,7 +1,7 @@
-"""The public side of a problem: its sizes, and how sensitive every question about it is.
+"""The public sizes of a problem, and the sensitivity of every question about its records.
 
-An algorithm plans with a `Problem` before any record is read; a `Batch` answers the same questions
-with values, and both use the sensitivities computed here.
+An algorithm plans with a `Problem` before any record is read. A `Batch` computes the answers to the
+same questions, with the sensitivities that are computed here.
 
 Formal guarantee
 ----------------
@@ -47,14 +47,14 @@ class Problem:
 
     Attributes
     ----------
-    expected : how many records a batch is expected to hold; the public divisor of every mean.
+    expected : the expected number of records of a batch: the public divisor of every mean.
     indicators : columns that lie in [0, 1] by declaration, such as those that encode a category.
     optional : columns in which a missing number is filled in, and does not drop its row.
-    exposure : whether the target has one.
-    max_rows : how many rows of one person count; 1 protects a row. Every sensitivity is
+    exposure : whether there are exposures.
+    max_rows : the number of rows of one person that count; 1 protects a row. Every sensitivity is
         ``max_rows`` times that of one row.
-    most : how many rows may count at most, where that is more than n: of persons dealt into parts,
-        the rows of a part are n on average, and may be all. Grids and magnitudes have room for it.
+    most : the largest number of rows that may count, if that is more than n. The rows of a part of
+        the persons are n on average, but may be all. Grids and magnitudes have room for ``most``.
     """
 
     n: int
@@ -86,7 +86,7 @@ class Problem:
             object.__setattr__(self, "most", self.n)
 
     def sampled(self, sampling: Sampling) -> Problem:
-        """The problem as one batch of ``sampling`` sees it."""
+        """The problem of one batch of ``sampling``."""
         if isinstance(sampling, PoissonBatches):
             return replace(self, expected=self.n * sampling.rate)
         if isinstance(sampling, DisjointParts):
@@ -114,37 +114,37 @@ class Problem:
         return self.d + self.intercept
 
     def gradient(self, mean: RobustMean) -> Sensitivity:
-        """Mean gradient, size (d + intercept) K, row-major like w."""
+        """Mean gradient, size (d + intercept) K, row-major like w (the lemma of `means`)."""
         return self._mean(mean, self.rows * self.outputs, "gradient")
 
     def derivatives(self, mean: RobustMean) -> Sensitivity:
         """Mean derivative in the margins, size K.
 
-        At a public w a record brings the K derivatives of its loss in its margins, a function of
-        that record alone. As a gradient of one constant feature it is forced onto the range of
-        ``mean`` by the same kernels, so the lemma of `means` holds with K entries for (d + 1) K.
+        At a public w the K derivatives of the loss of a record are a function of that record alone.
+        They are the gradient of one constant feature, and the same kernels force them onto the
+        range of ``mean``. So the lemma of `means` holds, with K entries in place of (d + 1) K.
         """
         return self._mean(mean, self.outputs, "derivatives")
 
     def means(self, mean: RobustMean) -> Sensitivity:
-        """Column means, size d."""
+        """Column means, size d (the lemma of `means`)."""
         return self._mean(mean, self.d, "means")
 
     def scores(self, count: int, mean: RobustMean) -> Sensitivity:
-        """Mean losses of ``count`` candidates; needs a one-signed range."""
+        """Mean losses of ``count`` candidates (the lemma of `means`, with a one-signed range)."""
         return self._mean(mean, count, "scores")
 
     def improvement(self, mean: RobustMean) -> Sensitivity:
-        """Mean difference of the losses of two candidates, clamped to both sides; size 1."""
+        """Mean difference of the losses of two candidates, clamped; size 1 (lemma of `means`)."""
         if mean.range != Interval(mean.range.radius):
             raise InvalidInput("improvement needs a clamped range: use ClampedMean(threshold).")
         return self._mean(mean, 1, "improvement")
 
     def separations(self, mean: RobustMean) -> Sensitivity:
-        """Sizes of the sums of derivatives, each with the sign of a column's value, size d K.
+        """Absolute sums of derivatives times the sign of each column, size d K.
 
-        A record adds c sign(x), with c in the range of ``mean``, which holds -c too. So such a sum
-        moves by no more than one of c, and its absolute value by no more than that.
+        A record adds c sign(x), with c in the range of ``mean``, which also contains -c. So the sum
+        changes by no more than a sum of c, and its absolute value by no more than the sum.
         """
         if mean.range != Interval(mean.range.radius) or mean.blocks != 1:
             raise InvalidInput(
@@ -184,7 +184,7 @@ class Problem:
         return self._counts(votes, size, "histogram", recipe)
 
     def _counts(self, votes: int, size: int, question: str, recipe: Recipe) -> Sensitivity:
-        """Counts of which a record adds one to so many at most."""
+        """Counts, of which a record adds 1 to at most ``votes``."""
         step = 2.0**self.bits
         diagonal = math.nextafter(math.sqrt(2 * votes) * step, math.inf)
         return self._answer(
@@ -233,13 +233,13 @@ class Problem:
     def labels(self) -> Sensitivity:
         """Counts of the labels that one person can move: at most two for each row that counts.
 
-        A row adds one to the count of its label. Exchanging it moves two counts by one.
+        A row adds 1 to the count of its label. Replacing it changes two counts by 1.
         """
         counts = self.histogram(1, 2 * self.max_rows - 1)
         return replace(counts, one_signed=False, question="labels", recipe=(("labels",),))
 
     def derivative_norms(self, edges: int) -> Sensitivity:
-        """Counts of norms of derivatives in ``edges`` + 1 cells."""
+        """Counts of norms of derivatives in ``edges`` + 1 cells; a record fills one cell."""
         recipe = (("derivative norms", int(edges)),)
         return replace(self.histogram(1, edges), question="derivative norms", recipe=recipe)
 
