@@ -47,17 +47,23 @@ class Result:
     notes : tuple of str
         Sentences for the statement about what was found.
     report : mapping or None
-        Released numbers by name, for whoever asks why the model is what it is; None if there are
-        none. Of ``algorithm="auto"``: ``regime`` ("all features", "few features", "intercept only",
-        "without privacy", or "published algorithm" of one by name), location and scale of the
-        features and of a numeric target, which features are used, the two mean gains of the
-        acceptance test in standard deviations of their noise, whether the slopes were accepted, or
-        the reasons against them. Of a descent also the threshold at which residuals were clipped,
-        the length to which rows were shrunk, how many tails predictions of numbers reach
-        (``reach``), and the part of the margins of labels that was kept.
+        Released numbers by name, which explain the model; None if there are none. With
+        ``algorithm="auto"``:
+
+        - ``regime``: "all features", "few features", "intercept only", "without privacy", or
+          "published algorithm" for one by name;
+        - ``accepted``: whether the slopes are kept; ``reasons``: sentences why they are not;
+        - ``gain_over_noise``: two mean gains of the acceptance test over the intercept-only model,
+          in standard deviations of their noise;
+        - ``feature_location``, ``feature_scale``, ``feature_used``; ``target_location`` and
+          ``target_scale`` of a numeric target;
+        - ``clipping_threshold``: where residuals were clipped at last; ``row_length``: the length
+          to which longer rows were shrunk;
+        - ``reach``, of numbers: how many lengths of their tails predictions may extend;
+        - ``margins_kept``, of labels: the factor by which margins were shrunk.
     rows : tuple of float
-        Part of the n rows that counts, with the deviation of its noise; 1 and 0 unless it is surely
-        less (`usable_rows`).
+        Fraction of the n rows that count, and the standard deviation of its noise; 1 and 0 unless
+        it is surely less (`usable_rows`).
     """
 
     w: Doubles

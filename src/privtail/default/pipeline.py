@@ -5,6 +5,7 @@ and the noise multiplier. `plan` lists their releases, and `run` makes them. To 
 begin with `choose_stages` and the three lists below it, for numbers, amounts and labels. Each entry
 is a stage with its budget weight. `Tuning` holds the weights, ``model.plan(n, d)`` prints the
 releases in order, and ``model.privacy_`` prints the fraction of the budget that each one took.
+``docs/background/how-it-works.md`` says what each stage is for.
 """
 
 from __future__ import annotations

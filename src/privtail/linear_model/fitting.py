@@ -98,8 +98,9 @@ class PrivateLinearModel(FittedLinearModel):
     n_invalid_ : int
         With ``count_invalid``: the noisy count of rows that counted as zero.
     report_ : dict
-        Released numbers by name, which say why the model is what it is (`Result.report` of
-        `privtail.algorithms`). Empty where an algorithm reports nothing.
+        Released numbers by name, which explain the model: for example ``accepted``, whether the
+        slopes are kept, and ``reasons``, why they are not. `Result.report` of `privtail.algorithms`
+        lists all names. Empty if an algorithm reports nothing.
     warnings_ : tuple of str
         What the fit warned of (`privtail.errors.AccuracyWarning`), from released numbers: for
         example that all slopes are zero, or that most rows do not count.
