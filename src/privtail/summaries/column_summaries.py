@@ -31,13 +31,13 @@ LEAST_TARGET, MOST_TARGET = 0.3, 0.6
 """Bounds of the fraction that the target gets: its location and scale matter most."""
 
 SHARP = 12
-"""A column is found wherever it lies if the noise of its counts is n over this, or less."""
+"""A column can be located, wherever it lies, if the noise of its counts is at most n over this."""
 
 SHARPER = 16
 """Beside features, the target gets noise n over this in a count, between the two bounds above."""
 
 RARE = 2_000
-"""No count needs less noise than n over this, though a column may be nearly constant."""
+"""No count needs less noise than n over this, even if a column is nearly constant."""
 
 UNSHOWN = 3.0
 """A column with closer histograms is taken to reach so many scales: noise hides its tails."""

@@ -1,4 +1,4 @@
-"""Released summaries of columns: location, scale, tail, and how sure these are."""
+"""Released summaries of columns: location, scale, tail, and whether these are known."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 Doubles = NDArray[np.float64]
 
 SMALLEST = 2.0**-64
-"""Smaller sizes are not told from zero."""
+"""Smaller absolute values are in the histogram cell of zero."""
 
 BEYOND = 2.0**1000
-"""The scale of a column that lies beyond the edges: divided by it, any value is nearly zero."""
+"""The scale of a column that is not used, or lies beyond the edges: over it, values are about 0."""
 
 
 FARTHER = 100.0
-"""Values may lie so many times farther than the farthest cell that showed: noise hides rare ones.
+"""Values are clipped at this multiple of the distance to the farthest detected cell, by default.
 
-With a lower number right slopes are cut: where 5 % of a feature are a hundred times as large as the
-others, and of Pareto(1.5). A tenth of it, for predictions of the target, costs shifted lognormal
-targets 15 to 30 %. `default.acceptance.LimitExtrapolation` takes a lower one where nothing shows
-that such values are predicted well.
+Noise hides rare values farther out. A lower number clips values that right slopes predict: where
+5 % of a feature are a hundred times as large as the others, and of Pareto(1.5). A tenth of it, for
+predictions of the target, costs shifted lognormal targets 15 to 30 %.
+`default.acceptance.LimitExtrapolation` takes a lower one unless clipping significantly loses.
 """
 
 
@@ -74,7 +74,7 @@ class Summary:
 
     @classmethod
     def declared(cls, columns: int) -> Self:
-        """The summary of so many declared indicators, which is public."""
+        """The public summary of this number of declared indicators."""
         return cls.of_one(0.0, 0.5, 0.5, 1.0, -1.0, 1.0, True, True, 1.0, False).repeated(columns)
 
     @classmethod
@@ -93,11 +93,11 @@ class Summary:
             getattr(self, field.name)[columns] = getattr(values, field.name)
 
     def repeated(self, columns: int) -> Self:
-        """The summary of one column, repeated for so many columns."""
+        """The summary of one column, repeated."""
         return self.take(np.zeros(columns, dtype=np.intp))
 
     def shared(self, columns: int) -> Self:
-        """One summary of so many columns together: it is not known which of them it fits."""
+        """One summary, of all columns together, for each of them."""
         lows, highs = (np.where(self.scale_known, x, self.centres) for x in (self.lows, self.highs))
         yes, one = np.ones(1, dtype=np.bool_), np.ones(1)
         known = replace(
