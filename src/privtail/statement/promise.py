@@ -354,7 +354,7 @@ class Statement:
             *(promised if self.private else ()),
             ("rows", f"n = {self.n} (public)"),
             ("spent", "; ".join([spent, *known])),
-            ("ledger", self.ledger or "none: nothing adds this cost to that of other releases"),
+            ("ledger", self.ledger or "none: no ledger adds this cost to that of other releases"),
             ("noise", NOISES[self.noise].format(self._samplers())),
             ("public choices", f"{choices}; privacy does not depend on them"),
         )
@@ -398,7 +398,7 @@ class Statement:
         width = max(len(name) for name, _ in self.facts())
         lines = [self.headline, ""]
         lines += [hanging(f"{name:<{width}}  ", text) for name, text in self.facts()]
-        lines += ["", "releases (gaussian, of everyone, where nothing else is said)"]
+        lines += ["", "releases (Gaussian noise on all rows, unless stated otherwise)"]
         lines += self._releases()
         for title, sentences in self._lists():
             lines += ["", title, *(hanging("  - ", sentence) for sentence in sentences)]
