@@ -1,4 +1,4 @@
-"""How far slopes extrapolate, and whether they are kept, because they lower the loss."""
+"""Acceptance test of the slopes of numbers and amounts, and the limit of their extrapolation."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Improvement:
-    """Releases of the mean gain of a model over another one; the gain of a record is clamped.
+    """The mean gain of a model over a base: loss of the base less loss of the model, clamped.
 
-    **Privacy.** A Gaussian release of a mean of values in [-1, 1], in units of the clamp.
+    **Privacy.** Each is a Gaussian release of a mean of values in [-1, 1], times the clamp.
     """
 
     noise: GaussianNoise
 
     def plan(self, problem: Problem, releases: int, stage: str = "acceptance test") -> Plan:
-        """The releases of so many gains, in one round."""
+        """The releases of several gains, in one round."""
         return (Round(stage=stage, events=(self._event(problem),) * releases),)
 
     def deviation(self, problem: Problem) -> float:
@@ -45,9 +45,9 @@ class Improvement:
         self, batch: Batch, loss: Loss, w: Doubles, base: Doubles, clamp: float,
         ranges: PredictionRanges | None = None,
     ) -> float:  # fmt: skip
-        """The mean gain of ``w`` over ``base``, in units of the clamp.
+        """Release the mean gain of ``w`` over ``base``, in units of the clamp.
 
-        ``ranges`` are those to which features and margins are clipped at ``w``, not at ``base``.
+        ``ranges`` clip features and margins at ``w``, not at ``base``.
         """
         answer = batch.improvement(loss, w, base, ClampedMean(clamp), ranges)
         return float(answer.release(self.noise)[0]) / clamp
@@ -96,18 +96,18 @@ class LimitExtrapolation:
 class Accept:
     """Keeps the slopes of numbers, counts and amounts if they lower the mean loss.
 
-    Two mean gains over the intercept-only model are released. The near one is clamped at the loss
-    of a margin that is off by one scale of the target (for counts and amounts at half of
-    `Tuning.far_gain`, times the dispersion), so that a few far records do not decide. The far one
-    is clamped as far out as noise lets a loss of `Tuning.small_gain` be seen. It shows a model
-    that is far off for a few records.
+    Two mean gains over the intercept-only model are released. For the near gain, records are
+    clamped at the loss of a margin that is off by one scale of the target (for counts and amounts,
+    at half of `Tuning.far_gain` times the dispersion), so that a few far records do not decide. For
+    the far gain the clamp is so large that a mean loss of `Tuning.small_gain` is just significant.
+    It detects a model that is far off for a few records.
 
-    The slopes are significantly better if one gain is significant (`bonferroni`), and the other is
-    no significant loss. They also are if the far gain is sure. The slopes are kept then, and also
-    if the near gain is likely and the far one above zero.
+    The improvement is significant if one gain is significant (`bonferroni`) and the other is no
+    significant loss, or if the far gain is sure. Slopes are kept if the improvement is significant,
+    or if the near gain is likely and the far one above zero.
 
-    Of a target without a scale the intercept-only model takes the intercept of the model, which
-    later releases moved: else gains would be those of the better intercept.
+    If the scale of the target is not known, the intercept-only model takes the intercept of the
+    model, which later releases moved. Otherwise gains would be those of the better intercept.
     """
 
     improvement: Improvement
@@ -137,22 +137,22 @@ class Accept:
         fit.decision = Decision(kept, significant, (near, far))
 
     @staticmethod
-    def _clamps(fit: Fit, noticed: float) -> tuple[float, float]:
-        """Where the gains are clamped; a gain of ``noticed`` clamps is significant."""
-        loss, seen = fit.loss, fit.tuning.small_gain / noticed if noticed > 0 else 0.0
+    def _clamps(fit: Fit, least: float) -> tuple[float, float]:
+        """The near and the far clamp; a gain of ``least`` clamps is significant."""
+        loss, factor = fit.loss, fit.tuning.small_gain / least if least > 0 else 0.0
         if isinstance(loss, AmountLoss):
             typical = fit.dispersion / 2  # half a typical deviance
             near = fit.tuning.far_gain * typical
-            return near, max(near, seen * typical)
+            return near, max(near, factor * typical)
         one = loss_off_by(loss, fit.standard.target.scale)
         if fit.mostly_zero and fit.residuals.known:
             one = max(one, loss_off_by(loss, math.sqrt(fit.residuals.mean_square())))
-        return one, one * max(1.0, seen)
+        return one, one * max(1.0, factor)
 
 
 def bonferroni(deviations: float) -> float:
-    """The threshold for the larger of two tests, as strict as ``deviations`` is for one.
+    """The threshold for the larger of two test statistics, at the level of ``deviations`` for one.
 
-    Two tests are two chances to be wrong (Bonferroni 1936).
+    The level of each test is halved (Bonferroni 1936).
     """
     return -float(ndtri(ndtr(-deviations) / 2))
