@@ -68,10 +68,10 @@ class LimitExtrapolation:
     clamped at the loss of a margin that is off by one scale of the target: the comparison counts
     records, however far they lie.
 
-    If clipping significantly loses, values may lie `FARTHER` tails from their location. If it
-    likely gains, they may lie one tail from it. Else it is `Tuning.unclear_reach` tails. The first
-    test is stricter, because far predictions of values that noise hides cost more than clipped
-    ones: by chance one fit in 44 reaches far.
+    If clipping significantly loses, values may lie `FARTHER` tails from their location. Else they
+    may lie four tails from it, and every deviation of its noise by which clipping gains leaves a
+    quarter of that, down to half a tail: slopes that fail beyond a tail often fail before it. The
+    first test is strict, for records that noise hides cost the more the farther they are predicted.
     """
 
     improvement: Improvement
@@ -84,11 +84,10 @@ class LimitExtrapolation:
     def run(self, fit: Fit) -> None:
         one, ranges = loss_off_by(fit.loss, fit.standard.target.scale), fit.prediction_ranges(1.0)
         gain = self.improvement.release(fit.everyone(), fit.loss, fit.w, fit.w, one, ranges)
-        tuning, deviation = fit.tuning, self.improvement.deviation(fit.problem)
-        fit.reach = 1.0 if gain > tuning.likely * deviation else tuning.unclear_reach
-        if gain < -tuning.significant * deviation:
-            fit.reach = FARTHER
-        fit.overshoots = gain > tuning.sure * deviation
+        gain /= max(self.improvement.deviation(fit.problem), float(np.finfo(np.float64).tiny))
+        near = max(0.5, 4.0 ** (1 - max(gain, 0.0)))
+        fit.reach = FARTHER if gain < -fit.tuning.significant else near
+        fit.overshoots = gain > fit.tuning.sure
         fit.report["reach"] = fit.reach
 
 

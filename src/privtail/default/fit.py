@@ -155,10 +155,12 @@ class Fit:
     def ranges(self, reach: float | None = None) -> Doubles:
         """(columns, 2) ranges to which columns are clipped, with ``reach`` in place of that chosen.
 
-        Noise hides tails, so that of a target has at least `Tuning.sure` deviations on both sides.
+        Noise hides tails, so that of a target has at least `Tuning.sure` deviations on both sides,
+        or with a ``reach`` below 1 so much less.
         """
-        found, target = self.summary.ranges(reach or self.reach), self.standard.target
-        least = target.location + self.tuning.sure * target.deviation * np.array([-1.0, 1.0])
+        reach, target = reach or self.reach, self.standard.target
+        found, deviations = self.summary.ranges(reach), self.tuning.sure * min(1.0, reach)
+        least = target.location + deviations * target.deviation * np.array([-1.0, 1.0])
         for row in found[self.problem.d :]:
             row[:] = min(row[0], least[0]), max(row[1], least[1])
         return found

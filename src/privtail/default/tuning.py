@@ -47,7 +47,6 @@ class Tuning:
         labels, larger than sqrt(K / 2) times this.
     likely, significant, sure : numbers of standard deviations of the noise above zero, from which a
         released number is called so. Noise alone exceeds them once in 6, 44 and 30,000 times.
-    unclear_reach : `Fit.reach` if clipping neither likely gains nor significantly loses.
     small_gain : a gain that should be detected. The first gain of labels is clamped there, in nats.
         For numbers and amounts, the far clamp is where a loss of this fraction of a typical one is
         significant.
@@ -78,7 +77,6 @@ class Tuning:
     likely: float = 1.0
     significant: float = 2.0
     sure: float = 4.0
-    unclear_reach: float = 8.0
     small_gain: float = 0.125
     far_gain: float = 4.0
     even_log_odds: float = 0.3
