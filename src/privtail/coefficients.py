@@ -40,8 +40,9 @@ NO_SAMPLING = (
 )
 CLIPPED = (
     "Long residuals were clipped, and these intervals are for slopes of clipped residuals. Where "
-    "residuals are skewed or an effect is not linear, slopes without clipping differ, and the "
-    "intervals need not hold them."
+    "residuals are skewed or an effect is not linear, slopes without clipping differ, and "
+    "intervals need not hold them. Where residuals spread more with a feature, its interval is too "
+    "narrow."
 )
 
 
