@@ -108,7 +108,7 @@ def test_labels_that_no_row_holds_are_known_to_be_unknown():
     y = np.where(X[:, 0] > 0, "yes", "no")
     model = DPLogisticRegression(classes=["no", "yes"], noise="simulated", random_state=0).fit(X, y)
     for seed in range(2):
-        with pytest.warns(AccuracyWarning, match="bounds constant_accuracy, constant_log_loss"):
+        with pytest.warns(AccuracyWarning, match="bound for constant_accuracy, constant_log_loss"):
             found = evaluate(
                 model, X, np.char.upper(y), epsilon=1.0, noise="simulated", random_state=seed
             )
@@ -338,9 +338,50 @@ def test_persons(numbers):
 def test_too_few_rows_say_so():
     X, y = np.ones((50, 1)), np.arange(50.0)
     model = LinearRegression().fit(X, y)
-    with pytest.warns(AccuracyWarning, match="bounds"):
+    with pytest.warns(AccuracyWarning, match="no bound"):
         found = evaluate(model, X, y, epsilon=0.1, trusted_rowwise=True, **QUIET)
     assert not found["r2"].reliable
+
+
+@pytest.mark.filterwarnings("ignore:The released numbers give no bound")
+@pytest.mark.parametrize("epsilon", [0.5, 1])
+def test_errors_of_mostly_zeros_are_in_their_intervals_or_have_no_end(epsilon):
+    """Noise hides the other rows. Twelve intervals of 95 % miss more than three by chance 2e-3."""
+    times = 100.0
+    truth = 0.77 * times + 0.23 * 1_400  # the mean of |y - 100|, nearly: few y are below 100
+    missed = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        y = np.where(rng.random(2_000) < 0.77, 0.0, 100 + rng.gamma(2, 700, 2_000))
+        model = LinearRegression().fit(np.array([[0.0], [1.0]]), [times, times])
+        found = evaluate(
+            model, np.zeros((2_000, 1)), y, epsilon=epsilon, trusted_rowwise=True,
+            noise="simulated", random_state=seed,
+        )  # fmt: skip
+        missed += not found["mae"].low <= truth <= found["mae"].high
+        if not found["constant"].reliable:
+            assert found["mae"].high == found["constant_rmse"].high == math.inf
+    assert missed <= 3
+
+
+@pytest.mark.filterwarnings("ignore:The released numbers give no bound")
+def test_the_constant_of_rates_is_the_rate_where_its_interval_is_open():
+    rng = np.random.default_rng(0)
+    years = rng.uniform(0.1, 1.0, 20_000)
+    claims = rng.poisson(0.5 * years)
+    X = rng.normal(size=(20_000, 1))
+    model = DPPoissonRegressor(epsilon=2, **QUIET).fit(X, claims, exposure=years)
+    opened = 0
+    for seed in range(5):
+        found = evaluate(
+            model, X, claims, exposure=years, epsilon=0.3, noise="simulated", random_state=seed
+        )
+        assert found["constant"].value == pytest.approx(0.5, rel=0.3)
+        if not found["constant"].reliable:
+            opened += 1
+            assert found["d2"].low == -math.inf
+            assert any("mean rate" in note for note in found.notes)
+    assert opened
 
 
 def test_a_missing_cell_is_not_told(numbers):

@@ -70,6 +70,9 @@ def evaluate(
     Of a model of a quantile 30 % of the budget buy its coverage: the share of targets that are
     at most the prediction, to be compared with the quantile.
 
+    Where the mean of the target is not reliable, errors have no upper end: rows that noise hides
+    may be of any size.
+
     Squared errors have heavier tails than errors. A few rows may then make most of the
     RMSE, and noise hides them from its interval: of 2,000 rows
     with lognormal errors, intervals of 95 % held 5 % of the RMSEs at epsilon .5, 85 % at 2, and

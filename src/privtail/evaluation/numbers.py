@@ -41,8 +41,12 @@ COVERED = (
     "quantile {quantile:g}."
 )
 NO_CENTRE = (
-    "The mean of the target is not reliable, so the constant is a poor one: its errors are too "
-    "large, and R2 and D2 have no lower end."
+    "The mean of the target, or its mean rate, is not reliable, so the constant is a poor one: its "
+    "errors are too large, and R2 and D2 have no lower end."
+)
+HIDDEN = (
+    "The mean of the target is not reliable: noise may hide rows of any size, so errors have no "
+    "upper end."
 )
 
 
@@ -60,14 +64,19 @@ def of_numbers(
     target = predicted.target(power).curator(**promised.options("evaluate: target", centre))
     n = target.problem.n
     mean = mean_of(target)
-    spread, reliable = float(mean.sampling_std[0]) * math.sqrt(n), bool(mean.reliable.all())
+    spread, constant = float(mean.sampling_std[0]) * math.sqrt(n), _constant(mean, confidence)
     scale = spread if 0 < spread < math.inf else 1.0
-    constant = _constant(mean, confidence)
+    reliable = bool(mean.reliable.all()) and math.isfinite(constant.high - constant.low)
     least = LEAST * scale if power is not None else -math.inf
     rows = predicted.errors(max(constant.value, least), scale, power)
     found = mean_of(rows.curator(**promised.options("evaluate: errors", rest)), method="clamped")
     # R2 is made of two means: both are in their intervals with this chance, or more.
     ends, both = (ends_of(found, one) for one in (confidence, (1 + confidence) / 2))
+    detected = bool(mean.reliable.all())
+    if not detected:
+        # Most targets are then one number, and so are their errors, beside which noise hides the
+        # same rows: the histograms of the errors show no more of them.
+        ends[:, 1] = both[:, 1] = math.inf
     numbers = {
         "mae": Estimate(*(scale * _made(found.value[0], ends[0], abs))),
         "rmse": Estimate(*(scale * _made(found.value[1], ends[1], _root))),
@@ -89,6 +98,7 @@ def of_numbers(
         statements += (state(below),)
     notes = (
         *(() if reliable else (NO_CENTRE,)),
+        *(() if detected else (HIDDEN,)),
         *(() if quantile is None else (COVERED.format(quantile=quantile),)),
         *(() if promised.groups is None else (PERSONS,)),
         *found.privacy_.notes,
@@ -146,12 +156,13 @@ def _constant(mean: MeanEstimate, confidence: float) -> Estimate:
         return Estimate(float(mean.value[0]), *ends_of(mean, confidence)[0])
     ends = ends_of(mean, (1 + confidence) / 2)
     least, most = (float(x) for x in ends[1])
-    if not (least > 0 and mean.value[1] > 0):
+    if mean.value[1] <= 0:
         return Estimate(float(mean.value[0]), -math.inf, math.inf)
+    rate = float(mean.value[0] / mean.value[1])
+    if least <= 0:
+        return Estimate(rate, -math.inf, math.inf)
     low, high = (float(x) for x in ends[0])
-    return Estimate(
-        float(mean.value[0] / mean.value[1]), low / (most if low > 0 else least), high / least
-    )
+    return Estimate(rate, low / (most if low > 0 else least), high / least)
 
 
 def _explained(value: Doubles, ends: Doubles, reliable: bool) -> Estimate:
