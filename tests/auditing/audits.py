@@ -565,7 +565,7 @@ def net_search(order: float, others: int) -> Fit:
 
 
 FEW_STEPS = Tuning(
-    steps=2, column_summaries=0.01, others=0.01, screening=1.0,
+    steps=2, column_summaries=0.01, other=0.01, screening=1.0,
 )  # fmt: skip
 """Most of the budget goes to gradients and selections, which are moved most."""
 
