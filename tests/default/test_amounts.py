@@ -10,6 +10,7 @@ from sklearn.metrics import mean_tweedie_deviance
 
 from privtail.default import ScaledDescent
 from privtail.default.amounts import NONE_DETECTED, StartAtMeanAmount
+from privtail.default.finish import NO_FEATURE
 from privtail.default.intercept import MeanDerivative
 from privtail.errors import AccuracyWarning
 from privtail.linear_model import DPLinearRegression, DPPoissonRegressor, DPTweedieRegressor
@@ -60,6 +61,23 @@ def test_where_nothing_but_zeros_was_detected_that_is_said():
         fit = started(np.zeros(500), 30.0, seed)
         assert fit.notes == (NONE_DETECTED,)
         assert math.exp(fit.intercept_only[-1, 0]) <= 1.0
+
+
+def test_where_no_amounts_were_detected_the_model_is_a_constant():
+    """Thirty claims of some 1,000 each: slopes made the deviance 22 to 50 times the constant's.
+
+    Nothing tells the size of a claim, so that the constant is too low, and costs 16 times as much.
+    """
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(3_000, 5))
+        y = np.where(rng.random(3_000) < 0.01, rng.gamma(2, 500, 3_000), 0.0)
+        with pytest.warns(AccuracyWarning):
+            model = DPTweedieRegressor(epsilon=1.0, random_state=seed, **SIMULATED).fit(X, y)
+        assert NONE_DETECTED in model.privacy_.notes
+        assert NO_FEATURE in model.privacy_.notes
+        assert not model.coef_.any()
+        assert model.predict(X)[0] < 1
 
 
 @pytest.mark.parametrize("rate", [-1.0, 2.0, 7.0])

@@ -46,7 +46,8 @@ class StartAtMeanAmount:
     since a record with far features could have any prediction. The lower end for counts is half
     the noise of their mean, since the deviance of a count of 1 is unbounded if none is expected.
     For other amounts it is as far below the mean as the upper end is above it. With exposures a
-    margin is the logarithm of a rate, clipped as for a row of the median exposure.
+    margin is the logarithm of a rate, clipped as for a row of the median exposure. Where no amount
+    above zero was detected no feature is used: without a unit of the loss no gain can be seen.
 
     Parameters
     ----------
@@ -98,6 +99,8 @@ class StartAtMeanAmount:
         fit.min_threshold = amounts.min_threshold(size, fit.tuning.clipped_fraction)
         too_large = math.log(top) > POISSON_MARGIN
         fit.notes = (NONE_DETECTED,) * (not amounts.positive) + (TOO_LARGE,) * too_large
+        if not (whole or amounts.positive):
+            fit.standard = fit.standard.only(np.zeros(fit.problem.d, np.bool_))
 
     def _histograms(
         self, fit: Fit

@@ -39,7 +39,7 @@ SUBTRACT = (
 )
 NO_FEATURE = (
     "No feature is used, so the model predicts a constant. Each feature seems to hold one value "
-    "only, or too few rows hold a declared category."
+    "only, or too few rows hold a declared category, or noise hides all amounts above zero."
 )
 NO_GAIN = (
     "The improvement over an intercept-only model is not significant, so the slopes are set to "
