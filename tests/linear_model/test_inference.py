@@ -164,7 +164,7 @@ def test_a_loaded_model_has_the_same_table(tmp_path):
     assert str(read) == str(model.summary())
     assert read.high[1] == math.inf
     unknown = {name: [[None] * read.high.size] for name in ("noise_std", "sampling_std")}
-    assert "No theory" in str(Model.from_json(written.to_json() | unknown).summary())
+    assert "no theory" in str(Model.from_json(written.to_json() | unknown).summary())
 
 
 def test_a_feature_called_intercept_is_not_taken_for_the_intercept():
