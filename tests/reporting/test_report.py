@@ -14,7 +14,7 @@ import pytest
 
 import privtail
 from privtail.errors import InvalidInput
-from privtail.linear_model import DPLinearRegression, DPLogisticRegression
+from privtail.linear_model import DPLinearRegression, DPLogisticRegression, DPPoissonRegressor
 from privtail.reporting.pages import most_certain
 
 SIMULATED = {"noise": "simulated", "random_state": 0}
@@ -77,12 +77,50 @@ def test_a_page_is_complete_and_loads_nothing(folder):
     assert any(picture.startswith("ROC curve") for picture in page.pictures)
     assert any("budget" in picture for picture in page.pictures)
     for said in (
-        "88.1 %", "Model of cost &amp; more", "privtail verify quality.json", "auc",
+        "88.1 %", "Model of cost &amp; more", "privtail verify quality.json", "AUC",
+        "recall: the share",
         "does not cover", "every release", "within the promise",
         "percentage below does not hold for the person", "(quality.json)", "not for clipping",
         "nobody edited the numbers", "names and types of columns", "law, sampling",
     ):  # fmt: skip
         assert said in text, said
+
+
+def test_a_base_level_has_no_interval_and_a_rate_names_its_exposure(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"region": rng.choice(["north", "south"], 5_000)})
+    years = pd.Series(rng.uniform(0.5, 1, 5_000), name="years")
+    model = DPPoissonRegressor(
+        epsilon=2.0, categories={"region": ["north", "south"]}, drop="first", **SIMULATED
+    )
+    claims = rng.poisson(2 * years * np.where(frame["region"] == "south", 3, 1))
+    model.fit(frame, claims, exposure=years).save(tmp_path / "rates.json")
+    text = privtail.report(tmp_path / "rates.json")
+    assert "region=north is a base level, 0" in text
+    assert text.count("stroke-dasharray") == 0
+    assert ">base level<" in text
+    assert "for one unit of" in text
+    assert "from 1 column: region" in text
+
+
+def test_a_summary_says_shares_by_their_intervals(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "cost": rng.exponential(1e5, 5_000),
+            "name": "a",
+            "some": np.where(np.arange(5_000) < 2_000, np.nan, 1),
+        }
+    )
+    found = privtail.summarize(frame, epsilon=5)
+    content = {"format": "privtail-summary", "version": 1, **found.to_dict()}
+    (tmp_path / "summary.json").write_text(json.dumps(content))
+    text = privtail.report(tmp_path / "summary.json")
+    assert "Missing are at most" in text, "of cost none is"
+    assert re.search(r"Missing are \d\d\.\d to \d\d\.\d %", text), "of the other two fifths are"
+    assert "Left out, for they hold no numbers: name." in text
+    assert "e+0" not in text.partition("Where the budget went")[0]
+    assert "A summary of 2 columns, of 5,000 rows." in text
 
 
 def test_files_of_the_same_rows_have_a_total_and_a_sum(folder):

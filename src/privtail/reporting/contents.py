@@ -15,17 +15,37 @@ from privtail.json_files import json_of
 from privtail.model import Model
 from privtail.statement import Statement
 
+MEANT = {
+    "mae": "the mean absolute error",
+    "rmse": "the root of the mean squared error",
+    "r2": "by which part the squared error is smaller than that of the constant; 1 is best",
+    "constant": "the mean of the target, or its mean rate; a model that predicts nothing else",
+    "deviance": "the mean deviance, an error in proportion to what is expected; 0 is best",
+    "d2": "by which part the deviance is smaller than that of the constant; 1 is best",
+    "coverage": "the share of targets that are at most the prediction",
+    "accuracy": "the share of labels that are predicted right",
+    "log_loss": "how far predicted probabilities are from the labels; 0 is best",
+    "auc": "how often a row of the second label gets the higher probability, of two rows",
+    "precision": "the share of predicted second labels that are right",
+    "recall": "the share of second labels that are predicted",
+}
+"""What the numbers of an evaluation are."""
+
 NEEDED = "a model, an evaluation, means, a summary or a statement that privtail wrote"
 
 
 @dataclass(frozen=True)
 class Row:
-    """A number with the ends of its interval; None where one is not known."""
+    """A number with the ends of its interval; None where one is not known.
+
+    ``base``: it is a base level, which is zero by declaration and has no interval.
+    """
 
     name: str
     value: float | None
     low: float | None
     high: float | None
+    base: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,14 +106,17 @@ def _model(written: Mapping[str, Any], file: str) -> Content:
     model = Model.from_json(written)
     table, n = model.summary(), model.statement.n
     columns = ", ".join(column.name for column in model.columns)
-    what = {"logit": "the probability of each label of", "log": "the expected count of"}
+    what = {"logit": "the probability of each label of ", "log": "the expected value of "}
+    per = "" if model.exposure is None else f" for one unit of {model.exposure!r}"
     described: tuple[str, ...] = (
-        f"A {model.kind} model predicts {what.get(model.link, '')} {model.target!r} "
-        f"from {len(model.columns)} columns: {columns}.".replace("  ", " "),
+        (
+            f"A {model.kind} model predicts {what.get(model.link, '')}{model.target!r}{per} "
+            f"from {_counted(len(model.columns), 'column')}: {columns}."
+        ),
         f"It was fitted to {n:,} rows.",
     )
     ends = ", ".join(f"{x:.4g}" for x in model.intercept)
-    units = {"logit": "the log-odds", "log": "the logarithm of the count"}
+    units = {"logit": "the log-odds", "log": "the logarithm of the prediction"}
     changed = units.get(model.link, "the prediction")
     described = (
         *described,
@@ -107,7 +130,13 @@ def _model(written: Mapping[str, Any], file: str) -> Content:
     labels = ", ".join(map(str, model.classes or ()))
     described = (*described, *([f"The labels are {labels}."] if labels else []))
     rows = tuple(
-        Row(table.names[i], float(table.coef[i]), _known(table.low[i]), _known(table.high[i]))
+        Row(
+            table.names[i],
+            float(table.coef[i]),
+            _known(table.low[i]),
+            _known(table.high[i]),
+            base=table.names[i] not in model.features,
+        )
         for i in table.used
     )
     if any(row.low is not None for row in rows):
@@ -122,13 +151,17 @@ def _model(written: Mapping[str, Any], file: str) -> Content:
 def _evaluation(written: Mapping[str, Any], file: str) -> Content:
     statements = tuple(map(Statement.from_json, written["statements"]))
     rows = tuple(
-        Row(name.replace("_", " "), one["value"], one["low"], one["high"])
+        Row(_words(name), one["value"], one["low"], one["high"])
         for name, one in written["numbers"].items()
+    )
+    meant = (
+        f"{_words(name)}: {said}." for name, said in MEANT.items() if name in written["numbers"]
     )
     described = (
         f"How well a model predicts {written['n']:,} rows.",
         "They must be others than those that it was fitted to; no file can show that.",
         f"Intervals of {100 * written['confidence']:g} % allow for noise and sampling.",
+        *meant,
     )
     notes = tuple(map(str, written["notes"]))
     return Content(
@@ -140,7 +173,7 @@ def _means(written: Mapping[str, Any], file: str) -> Content:
     statement = Statement.from_json(written["statement"])
     rows = tuple(Row(name, one["mean"], *one["interval"]) for name, one in written["means"].items())
     described = (
-        f"Means of {len(rows)} columns of {statement.n:,} rows.",
+        f"The mean of {_counted(len(rows), 'column')}, of {_counted(statement.n, 'row')}.",
         "Intervals are of 95 %, for the means of these rows: noise and clipping, not sampling.",
     )
     return Content("Means", described, rows, False, None, (statement,), statement.notes, file)
@@ -148,12 +181,20 @@ def _means(written: Mapping[str, Any], file: str) -> Content:
 
 def _summary(written: Mapping[str, Any], file: str) -> Content:
     statement = Statement.from_json(written["statement"])
-    described = (
-        f"A summary of {len(written['columns'])} columns of {statement.n:,} rows.",
+    described: tuple[str, ...] = (
+        (
+            f"A summary of {_counted(len(written['columns']), 'column')}, of "
+            f"{_counted(statement.n, 'row')}."
+        ),
         f"Intervals are of {100 * written['confidence']:g} %.",
         "Counts and shares of missing cells are of these rows: their intervals allow for noise.",
         "Others are of the population: these allow for noise, sampling and clipping.",
     )
+    if written.get("left_out"):
+        left = ", ".join(map(str, written["left_out"]))
+        described = (*described, f"Left out, for they hold no numbers: {left}.")
+    if statement.max_rows is not None:
+        described = (*described, "Cells of rows beyond max_rows of a person count as missing.")
     parts = tuple(_column(name, facts, file) for name, facts in written["columns"].items())
     notes = (*statement.notes, *map(str, written.get("warnings", ())))
     return Content("Summary", described, (), False, None, (statement,), notes, file, parts)
@@ -165,11 +206,14 @@ def _column(name: str, facts: Mapping[str, Any], file: str) -> Content:
         for fact, one in facts.items()
         if fact not in ("count", "zeros", "missing")
     )
-    count, zeros, missing = (facts[fact]["value"] for fact in ("count", "zeros", "missing"))
-    said = "an unknown part" if zeros is None else f"{100 * zeros:.1f} %"
+    count = facts["count"]
+    zeros, missing = (_percentage(facts[fact]) for fact in ("zeros", "missing"))
     described = (
-        f"About {count:,.0f} cells hold a number; {100 * missing:.1f} % are missing.",
-        f"Of the numbers {said} are zero.",
+        (
+            f"Between {count['low']:,.0f} and {count['high']:,.0f} cells hold a number. "
+            f"Missing are {missing}."
+        ),
+        f"Zero are {zeros} of the numbers.",
     )
     return Content(f"Column {name}", described, rows, False, None, (), (), file)
 
@@ -187,6 +231,32 @@ _READERS = {
     "privtail-statement": _statement,
     "privtail-summary": _summary,
 }
+
+
+def _words(name: str) -> str:
+    short = ("mae", "rmse", "r2", "d2", "auc")
+    return " ".join(part.upper() if part in short else part for part in name.split("_"))
+
+
+def shown(x: float, digits: int) -> str:
+    """A number of so many digits, or of as many as are before its point."""
+    return f"{x:,.0f}" if 10**digits <= abs(x) < 1e9 else f"{x:.{digits}g}"
+
+
+def _percentage(share: Mapping[str, Any]) -> str:
+    """A share by its interval: a number alone would be read as if it were known."""
+    low, high = share["low"], share["high"]
+    if share["value"] is None or low is None or high is None:
+        return "an unknown part"
+    if high < 0.0005:
+        return "none"
+    if low <= 0:
+        return f"at most {100 * high:.1f} %"
+    return f"{100 * low:.1f} to {100 * high:.1f} %"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def _known(x: float) -> float | None:

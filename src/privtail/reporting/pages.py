@@ -10,7 +10,7 @@ from html import escape
 
 from privtail.errors import InvalidInput
 from privtail.ledger_texts import digits_above
-from privtail.reporting.contents import Content, Row, read_content
+from privtail.reporting.contents import Content, Row, read_content, shown
 from privtail.reporting.pictures import budget, curves, intervals
 from privtail.statement import Statement, installed_versions, verify
 
@@ -220,7 +220,8 @@ def _alike(rows: Sequence[Row]) -> bool:
 def _numbers(rows: Sequence[Row]) -> str:
     cells = "".join(
         f'<tr><th scope="row">{escape(row.name)}</th>{_cell(row.value, "not known")}'
-        f"{_cell(row.low, 'open')}{_cell(row.high, 'open')}</tr>"
+        f"{_cell(row.low, 'base level' if row.base else 'open')}"
+        f"{_cell(row.high, '' if row.base else 'open')}</tr>"
         for row in rows
     )
     head = "".join(f'<th scope="col">{name}</th>' for name in ("", "value", "from", "to"))
@@ -231,7 +232,7 @@ def _numbers(rows: Sequence[Row]) -> str:
 
 
 def _cell(x: float | None, missing: str) -> str:
-    return f'<td class="soft">{missing}</td>' if x is None else f"<td>{x:.5g}</td>"
+    return f'<td class="soft">{missing}</td>' if x is None else f"<td>{shown(x, 5)}</td>"
 
 
 def _spent(named: Mapping[Statement, str]) -> str:
@@ -318,6 +319,7 @@ table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.92re
 th,td{text-align:right;padding:.25rem .7rem;border-bottom:1px solid var(--line)}
 th[scope=row],th:first-child,td:first-child{text-align:left}
 .wide{overflow-x:auto}figure{margin:1rem 0}svg{width:100%;height:auto}
+@media(max-width:40rem){figure{overflow-x:auto}figure>svg{min-width:36rem}}
 figcaption,summary{color:var(--soft);font-size:.92rem}summary{cursor:pointer}
 svg text{fill:var(--ink);font:13px system-ui,sans-serif}svg .soft,.soft{fill:var(--soft);
 color:var(--soft)}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from privtail.reporting.contents import Row
+from privtail.reporting.contents import Row, shown
 
 _ROW, _LEFT, _WIDTH, _RIGHT = 26, 220, 720, 100
 
@@ -42,13 +42,14 @@ def intervals(rows: Sequence[Row], title: str, *, zero: bool) -> str:
             (most if row.high is None else row.high),
         )
         open_ = "" if row.low is not None and row.high is not None else ' stroke-dasharray="4 4"'
-        parts.append(f'<line class="bar" x1="{at(low):.1f}" x2="{at(high):.1f}" y1="{y}" '
-                     f'y2="{y}"{open_}/>')  # fmt: skip
+        if not row.base:
+            parts.append(f'<line class="bar" x1="{at(low):.1f}" x2="{at(high):.1f}" y1="{y}" '
+                         f'y2="{y}"{open_}/>')  # fmt: skip
         parts.append(f'<circle class="dot" cx="{at(row.value):.1f}" cy="{y}" r="4.5"/>')
-        parts.append(f'<text x="{_WIDTH - _RIGHT + 10}" y="{y + 4}">{row.value:.4g}</text>')
+        parts.append(f'<text x="{_WIDTH - _RIGHT + 10}" y="{y + 4}">{shown(row.value, 4)}</text>')
     for x, anchor in ((least, "start"), (most, "end")):
         parts.append(f'<text class="soft" x="{at(x):.1f}" y="{height - 10}" '
-                     f'text-anchor="{anchor}">{x:.4g}</text>')  # fmt: skip
+                     f'text-anchor="{anchor}">{shown(x, 4)}</text>')  # fmt: skip
     said = "; ".join(_said(row) for row in rows)
     return _svg(_WIDTH, height, title, said, parts)
 
@@ -121,8 +122,10 @@ def _y(y: float | None) -> float:
 def _said(row: Row) -> str:
     if row.value is None:
         return f"{row.name} is not known"
-    low, high = ("open" if end is None else f"{end:.4g}" for end in (row.low, row.high))
-    return f"{row.name} {row.value:.4g}, from {low} to {high}"
+    if row.base:
+        return f"{row.name} is a base level, 0"
+    low, high = ("open" if end is None else shown(end, 4) for end in (row.low, row.high))
+    return f"{row.name} {shown(row.value, 4)}, from {low} to {high}"
 
 
 def _short(name: str) -> str:
