@@ -333,6 +333,7 @@ def test_a_streamed_file_gives_the_bits_of_memory(
     columns = {f"x{j}": column for j, column in enumerate(X.T)}
     parquet.write_table(arrow.table({**columns, "y": y}), tmp_path / "t.parquet", row_group_size=90)
     monkeypatch.setattr(formats, "WINDOW_ROWS", 64)
+    monkeypatch.setattr(formats, "TOGETHER", 1)
     monkeypatch.setattr("privtail.trusted.smooth.questions.KEPT_BYTES", 20_000)
     monkeypatch.setattr(partitions, "BLOCK_ROWS", 50)
     for algorithm in STREAMED.get(name, EXAMPLES[name]):

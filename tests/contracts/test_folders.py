@@ -83,6 +83,7 @@ def memory() -> list[np.ndarray]:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "WINDOW_ROWS", 257)
+    monkeypatch.setattr(formats, "TOGETHER", 1)
     monkeypatch.setattr(formats, "RUN_ROWS", 300)
     monkeypatch.setattr(partitions, "BLOCK_ROWS", 100)
 

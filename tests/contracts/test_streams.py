@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import platform
 import threading
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from privtail.losses import LogisticLoss, SquaredLoss
 from privtail.published.accelerated_descent import AcceleratedDescent
 from privtail.robust_means import BoundedMean, ClippedMean, SmoothedCatoniMean
 from privtail.table_files import passes
-from privtail.trusted import partitions
+from privtail.trusted import dataset, partitions
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
@@ -97,6 +98,7 @@ def table(folder: Path, kind: str, **options: Any) -> TableFile:
 @pytest.fixture
 def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "WINDOW_ROWS", 257)
+    monkeypatch.setattr(formats, "TOGETHER", 1)
     monkeypatch.setattr(formats, "RUN_ROWS", 1_000)
     monkeypatch.setattr(formats, "_READ_BYTES", 4_000)
     monkeypatch.setattr(partitions, "BLOCK_ROWS", 100)
@@ -335,6 +337,7 @@ def test_reading_ahead_is_bounded(
 ) -> None:
     monkeypatch.setenv("PRIVTAIL_THREADS", "2")
     monkeypatch.setattr(formats, "WINDOW_ROWS", 20)
+    monkeypatch.setattr(formats, "TOGETHER", 1)
     waiting, most, lock = [0], [0], threading.Lock()
     honest_read, honest_open = Files._counted, streams.Stream._opened
 
@@ -517,3 +520,30 @@ def test_persons_and_invalid_rows_of_a_file(folder: Path, kind: str, small_windo
     assert np.array_equal(found[0], found[2])
     assert found[0] > 0
     assert np.array_equal(found[1], found[3])
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
+def test_blocks_of_a_sweep_take_memory_that_was_freed() -> None:
+    """A block is 2 MB: from the system it would be 512 pages, each of them fetched by a fault."""
+    dataset.keep_freed_memory()
+    resource = pytest.importorskip("resource")
+    before = 0
+    for sweep in range(2):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in range(20):
+            np.empty((2, 2**17)).fill(sweep)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 512
+
+
+@pytest.mark.parametrize(("cells", "rows"), [(10**6, 60), (100, 40), (10, 20)])
+def test_windows_of_few_columns_are_decoded_together(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, cells: int, rows: int
+) -> None:
+    monkeypatch.setattr(formats, "WINDOW_ROWS", 20)
+    monkeypatch.setattr(formats, "TOGETHER", 3)
+    monkeypatch.setattr(formats, "TOGETHER_CELLS", cells)
+    file = table(folder, "parquet-whole", drop=["late"])
+    names = list(file.features("cost"))[:2]
+    sizes = [batch.num_rows for _, run in file.runs(names, set()) for batch in run]
+    assert max(sizes) == rows
+    assert sum(sizes) == file.n

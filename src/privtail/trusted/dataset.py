@@ -9,6 +9,8 @@ numbers are added.
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import itertools
 import os
 import threading
@@ -41,6 +43,11 @@ SPARE = 2
 
 Threads of other libraries keep a processor busy after their work is done (a BLAS for .1 s).
 """
+MOST_KEPT = 2**25
+"""Bytes of an array that glibc may take from memory that was freed; it keeps twice as much.
+
+These are the limits that glibc sets itself once an array of that size has been freed.
+"""
 
 
 def threads() -> int:
@@ -50,6 +57,21 @@ def threads() -> int:
         return max(1, int(asked))
     usable = getattr(os, "sched_getaffinity", None)
     return len(usable(0)) if usable else os.cpu_count() or 1
+
+
+@functools.cache
+def keep_freed_memory() -> None:
+    """Tell glibc to keep some memory that was freed; elsewhere nothing happens.
+
+    It may go back to the system at once: from a process that has freed no large array yet, and
+    from a worker as Dask starts it. Every block of a sweep would then pay for fresh pages, which
+    can cost more than the sweep.
+    """
+    trim_threshold, mmap_threshold = -1, -3
+    with suppress(AttributeError, OSError, TypeError):
+        allocator = ctypes.CDLL(None)
+        allocator.mallopt(mmap_threshold, MOST_KEPT)
+        allocator.mallopt(trim_threshold, 2 * MOST_KEPT)
 
 
 class Dataset(PrivateRows):
@@ -143,6 +165,7 @@ class Dataset(PrivateRows):
         self, work: Callable[[Window, Ids], Integers], seen: Seen, targets: bool, at_once: int,
         shape: tuple[int, ...],
     ) -> Integers:  # fmt: skip
+        keep_freed_memory()
         runs = [self._shares(run, seen, at_once) for run in self._runs(targets)]
         spare = SPARE if isinstance(self.records, InMemory) and threads() > 1 else 1
         return added(steady(lambda share: work(*share)), runs, shape, threads() * spare)

@@ -9,10 +9,8 @@ shows nothing of itself.
 
 from __future__ import annotations
 
-import ctypes
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, cast
@@ -27,7 +25,7 @@ from privtail.trusted.callbacks import AskedLoss
 from privtail.trusted.cluster.held import FAILED, Codes, Held, Sent
 from privtail.trusted.cluster.probe import probed, probed_loss
 from privtail.trusted.cluster.seats import Seated
-from privtail.trusted.dataset import added, shares
+from privtail.trusted.dataset import added, keep_freed_memory, shares
 from privtail.trusted.deals import Ids, Seen
 from privtail.trusted.partitions import answered, counted, rows_at_once
 from privtail.trusted.questions import Question
@@ -35,8 +33,6 @@ from privtail.trusted.records import Window
 from privtail.trusted.records.persons import heads, spoken_for
 
 Integers = NDArray[np.int64]
-MOST_KEPT = 2**25
-"""Bytes of freed memory that glibc may keep for the next block, and of one array at most."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -169,19 +165,6 @@ def _probe_of(loss: SentLoss | None) -> bytes:
 def tried(sent: Sent) -> tuple[str, tuple[bytes, bytes]]:
     """The version of this worker, and what it makes of the public probe and of a loss."""
     return privtail.__version__, (probed(), _probe_of(sent.value))
-
-
-def keep_freed_memory() -> None:
-    """Tell glibc to keep some memory that was freed; elsewhere nothing happens.
-
-    Dask starts its workers so that it goes back at once. Every block of a sweep would then pay for
-    fresh pages, which costs about as much as the sweep.
-    """
-    trim_threshold, mmap_threshold = -1, -3
-    with suppress(AttributeError, OSError, TypeError):
-        allocator = ctypes.CDLL(None)
-        allocator.mallopt(mmap_threshold, MOST_KEPT)
-        allocator.mallopt(trim_threshold, 2 * MOST_KEPT)
 
 
 def _counted(windows: Sequence[tuple[Window, Seen]]) -> Counter[Any]:

@@ -29,6 +29,10 @@ from privtail.trusted.files.source import Source
 
 WINDOW_ROWS = 16_384
 """At most this many rows are handed out at once."""
+TOGETHER = 4
+"""Windows of Parquet that are decoded, and handed out, as one: PyArrow's calls take time."""
+TOGETHER_CELLS = 2**21
+"""At most this many cells are in such windows, 16 MB of numbers; else they are handed out alone."""
 
 RUN_ROWS = 2**17
 """Row groups are put together until they are so many rows; a thread decodes them by itself."""
@@ -71,7 +75,9 @@ class Parquet:
         """Record batches of the columns ``names``, in order; text of ``labels`` as dictionaries."""
         names, groups = list(names), self._groups[run]
         with self._open(read_dictionary=list(labels), metadata=self._footer) as file:
-            for batch in file.iter_batches(WINDOW_ROWS, groups, names, use_threads=False):
+            together = min(TOGETHER, TOGETHER_CELLS // (WINDOW_ROWS * max(1, len(names))))
+            rows = WINDOW_ROWS * max(1, together)
+            for batch in file.iter_batches(rows, groups, names, use_threads=False):
                 yield batch.select(names)
 
     @contextmanager
