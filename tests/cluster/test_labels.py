@@ -1,4 +1,4 @@
-"""Labels in partitions: what pandas makes of a column with a missing cell moves no other row."""
+"""Cells in partitions: what pandas makes of a column with an odd cell moves no other row."""
 
 from __future__ import annotations
 
@@ -43,6 +43,13 @@ def moved_alone() -> None:
         assert gap.dtype == np.float64
         assert coded(whole) == coded(gap)
         assert found(whole) == found(gap)
+    for odd in (1j, 3 + 0j, "x", None):
+        column = pd.Series([2.5, 3, odd])
+        assert found(column) == [2.5, 3]
+        assert held._numbers(column)[:2].tolist() == [2.5, 3.0]
+        column = pd.Series([3 + 0j, 1, odd])
+        assert found(column) == [3, 1]
+        assert held._numbers(column)[:2].tolist() == [3.0, 1.0]
     assert found(pd.concat([TIMES, TIMES[:1]])) == found(pd.Series([*TIMES, "a"], dtype=object))
 
 
@@ -50,13 +57,15 @@ def test_a_missing_cell_moves_no_other_label() -> None:
     moved_alone()
 
 
-@pytest.mark.parametrize("sabotaged", ["numbers", "times"])
+@pytest.mark.parametrize("sabotaged", ["numbers", "times", "complex numbers"])
 def test_labels_by_the_type_of_a_partition_are_seen(
     monkeypatch: pytest.MonkeyPatch, sabotaged: str
 ) -> None:
-    """Sabotage: whole numbers that doubles round, and times in the form that pandas has."""
+    """Sabotage: numbers and times in the form that pandas has."""
     if sabotaged == "numbers":
         monkeypatch.setattr(held, "label", canonical_label)
+    elif sabotaged == "complex numbers":
+        monkeypatch.setattr(held, "_real", lambda cell: cell)
     else:
         monkeypatch.setattr(held, "time_form", lambda cell: None)
     with pytest.raises(AssertionError):

@@ -29,6 +29,7 @@ from privtail.trusted.records.arrays import (
     as_numbers,
     column_names,
     column_of,
+    read,
 )
 from privtail.trusted.records.arrow import Distinct
 from privtail.trusted.records.persons import Persons, owners
@@ -317,6 +318,7 @@ def label(cell: Any) -> Any:
     Where one is missing, pandas makes doubles of whole numbers, which rounds those from 2^53 on. It
     has two forms of times. Such labels are missing, whatever the partition.
     """
+    cell = _real(cell)
     found = None if time_form(cell) is not None else canonical_label(cell)
     return None if isinstance(found, int | float) and abs(found) >= ROUNDED else found
 
@@ -326,5 +328,12 @@ def _numbers(values: Any) -> NDArray[Any]:
     array = as_numbers(values)
     if array.dtype.kind in "fiub":
         return array
-    flat = as_numbers(np.asarray(values, dtype=object).ravel().tolist())
-    return flat.reshape(np.shape(values))
+    cells = np.asarray(values, dtype=object).ravel().tolist()
+    return as_numbers(read(cells, _real, None)).reshape(np.shape(values))
+
+
+def _real(cell: Any) -> Any:
+    """A complex number as a real one, if it is: where one is not, pandas makes all complex."""
+    if not isinstance(cell, complex | np.complexfloating):
+        return cell
+    return cell.real if cell.imag == 0 else None
