@@ -78,6 +78,13 @@ def test_small_numbers_and_text_are_the_same_in_all_types() -> None:
     assert found(pd.Series(["a", None, "b"])) == ["a", None]
 
 
+@pytest.mark.parametrize("cells", [[1, 2, 1], ["a", "b", "a"]])
+def test_labels_of_one_column_are_a_vector(cells: Any) -> None:
+    for kind in (None, object):
+        values, places = held._cells(np.array(cells, dtype=kind)[:, None], True)
+        assert (values, places.tolist()) == (cells[:2], [0, 1, 0])
+
+
 @pytest.mark.parametrize("declared", [LARGE, -(2.0**60), pd.Timestamp("2000-01-01")])
 def test_labels_that_no_row_can_hold_are_refused(declared: Any) -> None:
     dd = pytest.importorskip("dask.dataframe")

@@ -25,7 +25,6 @@ from privtail.trusted.kernels.digests import digested
 from privtail.trusted.records import Dense, InMemory, Targets, Window, as_records
 from privtail.trusted.records.arrays import (
     as_ids,
-    as_labels,
     as_numbers,
     column_names,
     column_of,
@@ -305,7 +304,7 @@ def spelt(value: Any) -> bytes:
 def _cells(values: Any, labelled: bool) -> _Cells:
     if not labelled:
         return [], _numbers(values)
-    cells = as_labels(column_of(values))
+    cells = Labels(values, len(values))._y
     if cells.dtype.kind in "mM":
         cells = np.empty(len(cells), object)
     values, positions = distinct(cells, label)
