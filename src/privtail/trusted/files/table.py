@@ -224,7 +224,10 @@ class TableFile(PrivateFile):
             if not self._format.untyped:
                 return arrow_ids(joined(pieces))
             found = [self.labels(name, piece, ()) for piece in pieces]
-            known = ([None if v and "\n" in v else v for v in one.values] for one in found)
+            known = (
+                [None if isinstance(v, str) and "\n" in v else v for v in one.values]
+                for one in found
+            )
             return np.concatenate([
                 np.array(values, object)[one.positions]
                 for values, one in zip(known, found, strict=True)
