@@ -120,10 +120,9 @@ def averaged_noise(
 
 
 def model_noise(
-    runs: Iterable[DescentRun],
-    metric: Preconditioner,
+    runs: Iterable[DescentRun], metric: Preconditioner,
     contraction: Callable[[DescentRun], Doubles | float],
-) -> Doubles:
+) -> Doubles:  # fmt: skip
     """(r,) standard deviations of the noise of a model, along the principal directions.
 
     ``contraction`` maps a run to the contraction of each of its steps, as in `averaged_noise`.

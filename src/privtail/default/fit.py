@@ -67,8 +67,8 @@ class Fit:
     standard : the map from raw to standardized features, and the summary of a numeric target.
     rarest_label : the frequency of the rarest label, times the number of labels: 1 if all labels
         are equally frequent.
-    labels_even : whether the labels are likely about equally frequent; without an intercept,
-        whether the noise of their counts is small.
+    labels_even : whether labels likely have about equal frequencies; for a model without an
+        intercept, whether the noise of their counts is small.
     dispersion : of amounts, the mean of (y / mean - 1)^2; of counts 1 / mean (Poisson).
     exposure : the mean exposure of the rows; 1 without exposures.
     min_threshold : of counts and amounts, the lowest threshold at which clipping takes no more than

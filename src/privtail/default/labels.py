@@ -111,9 +111,8 @@ class AcceptLabels:
         base = np.zeros_like(fit.intercept_only) if even else fit.intercept_only
         d, batch = fit.problem.d, fit.everyone()
         middle = float(base[d:].sum()) if fit.problem.outputs == 1 else margin_gap(base[d:])
-        typical = float(
-            np.linalg.norm(fit.preconditioner.principal_coordinates(fit.w[:d], len(fit.w)))
-        )
+        principal = fit.preconditioner.principal_coordinates(fit.w[:d], len(fit.w))
+        typical = float(np.linalg.norm(principal))
         candidates = self._candidates(fit, typical)
         gains = np.array([
             self.improvement.release(

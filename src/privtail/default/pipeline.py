@@ -46,7 +46,6 @@ from privtail.trusted.problem import Problem
 
 INTERCEPT_ONLY = "intercept-only model"
 """Stage name, in a plan, of the releases that fit this model."""
-
 Stages = tuple[Stage, ...]
 Regime = Literal["all features", "few features", "intercept only"]
 
@@ -73,6 +72,9 @@ def build_stages(weighted: Iterable[Weighted], budget: BudgetFraction) -> Stages
 class ScaledDescent:
     """A private linear model that needs no bounds on the data. From no paper.
 
+    Estimators set its parameters for ``algorithm="auto"``. An object of your own needs them all:
+    for example ``squares=True`` for least squares, and ``targets`` and ``labels`` for labels.
+
     Features are standardized by noisy histograms. A descent with preconditioned, clipped gradients
     begins at the intercept-only model. An acceptance test then keeps its slopes or sets them to
     zero.
@@ -92,7 +94,7 @@ class ScaledDescent:
     labels : the number of declared labels; 2 if none are declared.
     weighted : whether the losses of labels have weights. `MatchFrequencies` is then left out.
     neighbours : the neighbour relation of the budget.
-    tuning : all tuned numbers; ``algorithm=ScaledDescent(tuning=Tuning(...))`` sets others.
+    tuning : all tuned numbers.
 
     **Privacy.** Gaussian releases of histograms of l2 sensitivity sqrt(2 d) (features; sqrt 2 where
     each record votes for one of them) and sqrt 2 (target, labels, residuals), of second moments of
@@ -234,9 +236,8 @@ class ScaledDescent:
         yield from _descent_stages(self.tuning, problem, labels=True)
         yield _gain_stage(self.tuning, AcceptLabels)
         if problem.intercept and not self.weighted:
-            yield Weighted(
-                self.tuning.other, lambda part: MatchFrequencies(part.unit_interval_noise())
-            )
+            weight = self.tuning.other
+            yield Weighted(weight, lambda part: MatchFrequencies(part.unit_interval_noise()))
 
     def _intercept_only_stages(self) -> Iterator[Weighted]:
         """The stages of a fit without slopes; half of the budget is for the scale of a number."""

@@ -76,9 +76,8 @@ class Precondition:
             fit.standard = fit.standard.only(fit.standard.used & ~rare)
         fewer = _active(fit.standard.used, problem)
         length = clip / 2 / self.row_fraction * math.sqrt(fewer.sum() / active.sum())
-        return Preconditioner.from_moments(
-            moments, std, fewer, length, clear_ratio=1 / self.row_fraction
-        )
+        ratio = 1 / self.row_fraction
+        return Preconditioner.from_moments(moments, std, fewer, length, clear_ratio=ratio)
 
 
 def _active(used: Bools, problem: Problem) -> Bools:
