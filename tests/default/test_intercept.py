@@ -1,4 +1,4 @@
-"""Intercepts: a mean for squares, the frequencies of labels, and none that noise makes."""
+"""Intercepts: a mean for squares, a quantile for its loss, and none that noise makes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from privtail.default.intercept import MatchQuantile, MeanDerivative
-from privtail.default.labels import MatchFrequencies
 from privtail.errors import AccuracyWarning
 from privtail.linear_model import (
     DPHuberRegressor,
@@ -17,13 +16,9 @@ from privtail.linear_model import (
     DPQuantileRegressor,
 )
 from privtail.losses import (
-    LabelProbability,
-    LogisticLoss,
-    MultinomialLoss,
     QuantileLoss,
     SquaredLoss,
 )
-from privtail.model.predicting import probabilities
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 from tests.default.conftest import identity, released, staged
@@ -47,74 +42,6 @@ def test_a_release_is_the_clipped_mean_derivative():
     staged([once], np.ones((2_000, 1)), y)
     assert once.seen == pytest.approx(-np.mean(np.clip(y, -3, 3)), abs=1e-4)
     assert stage.deviation(Problem(n=2_000, d=1, intercept=True)) == pytest.approx(1e-6 / 2_000)
-
-
-@pytest.mark.parametrize("labels", [2, 3])
-def test_the_mean_probability_of_a_label_becomes_its_frequency(labels):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(5_000, 1))
-    y = (rng.random(5_000) < 0.1).astype(float) * rng.integers(1, labels, 5_000)
-    loss = LogisticLoss() if labels == 2 else MultinomialLoss(classes=labels)
-    often = np.bincount(y.astype(int), minlength=labels) / len(y)
-    logs = np.log(often)
-    intercept = logs[1:] - logs[:1] if labels == 2 else logs - logs.mean()
-    constant = np.vstack([0 * intercept, intercept])
-    w = constant.copy()
-    w[0, -1] = 1.5
-    fit = staged(
-        [MatchFrequencies(LITTLE.noise)],
-        X,
-        y,
-        loss,
-        w=w,
-        intercept_only=constant,
-        classes=range(labels),
-    )
-
-    def missed(w):
-        margins = X @ w[:1] + w[1:]
-        return np.abs(loss.derivatives(margins, y).mean(axis=0)).max()
-
-    assert missed(fit.w) < 0.35 * missed(w)
-    stays = staged(
-        [MatchFrequencies(LITTLE.noise)],
-        X,
-        y,
-        loss,
-        w=constant,
-        intercept_only=constant,
-        classes=range(labels),
-    ).w
-    assert stays == pytest.approx(constant, abs=0.05)
-
-
-def test_noise_hardly_moves_the_margin_of_a_rare_label():
-    """Five labels: the rare ones moved with any other, by .9 of the noise; it cost .008 nats."""
-    often = np.array([0.7, 0.15, 0.1, 0.04, 0.01])
-    y = np.repeat(np.arange(5.0), (10_000 * often).astype(int))
-    constant = np.vstack([np.zeros(5), np.log(often) - np.log(often).mean()])
-    noise = GaussianNoise(15 / math.sqrt(5))  # 15 rows of 100 with the rarest label
-    moves = [
-        staged(
-            [MatchFrequencies(noise)], np.zeros((len(y), 1)), y, MultinomialLoss(classes=5),
-            w=constant, intercept_only=constant, classes=range(5), random_state=seed,
-        ).w[1] - constant[1]
-        for seed in range(100)
-    ]  # fmt: skip
-    typical = np.sqrt(np.mean(np.square(moves), axis=0)) * 10_000 * often / 15
-    assert (typical < 0.8).all()
-    assert typical[-1] > 0.3, "this noise is seen"
-
-
-@pytest.mark.parametrize("outputs", [1, 3])
-def test_a_probability_is_that_of_the_model_whatever_the_label_is(outputs):
-    margins = np.random.default_rng(0).normal(size=(50, outputs))
-    chances = probabilities(margins[:, 0] if outputs == 1 else margins)
-    for label in (0.0, 1.0):
-        found = LabelProbability(outputs=outputs).values(margins, np.full(50, label))
-        assert found == pytest.approx(chances[:, 1 if outputs == 1 else 0])
-    none = LabelProbability(outputs=outputs).values(margins, np.full(50, np.nan))
-    assert np.isnan(none).all()
 
 
 @pytest.mark.parametrize("unit", [0.4, 1.0, 2.5])
