@@ -58,20 +58,19 @@ class Improvement:
 
 @dataclass(frozen=True)
 class LimitExtrapolation:
-    """How far a model of numbers extrapolates: where features and predictions are clipped.
+    """Limits the extrapolation of a model of numbers: where features and predictions are clipped.
 
-    The column summaries say where the tail of a column ends, the farthest cell that rose above the
-    noise. Farther out noise hides records. There may be none, or a heavy tail that the slopes
-    predict, or values that the slopes of all other records send anywhere: a code for missing values
-    (-999), a few rows in another unit, an effect that levels off. So the model is compared with
-    itself, clipped to the tails. The mean gain of clipping is released. The gain of a record is
-    clamped at the loss of a margin that is off by one scale of the target: the comparison counts
-    records, however far they lie.
+    The tail of a column ends at the farthest histogram cell above the noise. Values that noise
+    hides may lie beyond it: a heavy tail that the slopes predict well, or values that they predict
+    badly, such as a code for missing values (-999), a few rows in another unit, or an effect that
+    levels off. The mean gain of clipping the model at the tails, over the model itself, is
+    released. The gain of a record is clamped at the loss of a margin that is off by one scale of
+    the target, so the comparison counts records, however far they are.
 
-    If clipping significantly loses, values may lie `FARTHER` tails from their location. Else they
-    may lie four tails from it, and every deviation of its noise by which clipping gains leaves a
-    quarter of that, down to half a tail: slopes that fail beyond a tail often fail before it. The
-    first test is strict, for records that noise hides cost the more the farther they are predicted.
+    If clipping significantly loses, values are clipped at `FARTHER` lengths of their tail.
+    Otherwise they are clipped at 4^(1 - z) lengths and at least half a length, where z is the gain
+    in standard deviations of its noise, or 0 if negative: slopes that fail beyond a tail often fail
+    before it. The first test is strict, because hidden records cost more the farther they are.
     """
 
     improvement: Improvement

@@ -51,8 +51,8 @@ UNPROVEN = (
     "would be no better than chance."
 )
 OVERSHOOTS = (
-    "Beyond the range that was found for the features and the target, clipped predictions are "
-    "surely better, so predictions do not leave it. Typical causes are a code for missing "
+    "Predictions are clipped near the range that was found for the features and the target, "
+    "because the model surely predicts worse beyond it. Typical causes are a code for missing "
     "values (-999) and an effect that levels off: remove the code, or take logarithms."
 )
 

@@ -155,8 +155,8 @@ class Fit:
     def ranges(self, reach: float | None = None) -> Doubles:
         """(columns, 2) ranges to which columns are clipped, with ``reach`` in place of that chosen.
 
-        Noise hides tails, so that of a target has at least `Tuning.sure` deviations on both sides,
-        or with a ``reach`` below 1 so much less.
+        Noise hides tails, so the range of a target has at least `Tuning.sure` deviations on both
+        sides, times ``reach`` if that is below 1.
         """
         reach, target = reach or self.reach, self.standard.target
         found, deviations = self.summary.ranges(reach), self.tuning.sure * min(1.0, reach)
