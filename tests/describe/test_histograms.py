@@ -74,3 +74,14 @@ def test_more_bins_than_rows_are_refused_before_they_take_memory(mistake):
 def test_an_epsilon_that_is_no_number_is_refused_in_words(epsilon):
     with pytest.raises(InvalidInput, match="epsilon must be a number"):
         privtail.private_histogram(np.arange(50.0), epsilon=epsilon)
+
+
+def test_edges_and_levels_that_are_text_are_refused_before_anything_is_charged() -> None:
+    ledger = privtail.Ledger(epsilon=10, delta=1e-3)
+    for what, ask in (
+        ("edges", lambda: privtail.private_histogram([1.0], edges=["a"], epsilon=1, ledger=ledger)),
+        ("levels", lambda: privtail.private_quantile([1.0], "half", epsilon=1, ledger=ledger)),
+    ):
+        with pytest.raises(InvalidInput, match=f"{what} must be numbers"):
+            ask()
+    assert ledger.spent == (0, 0)

@@ -14,7 +14,12 @@ from sklearn.metrics import d2_tweedie_score
 
 import privtail
 from privtail.errors import InvalidInput
-from privtail.linear_model import DPGammaRegressor, DPPoissonRegressor, DPTweedieRegressor
+from privtail.linear_model import (
+    DPGammaRegressor,
+    DPLinearRegression,
+    DPPoissonRegressor,
+    DPTweedieRegressor,
+)
 
 SIMULATED = {"noise": "simulated", "random_state": 0}
 FREE = {"epsilon": math.inf, **SIMULATED}
@@ -140,3 +145,14 @@ def test_refusals():
         DPPoissonRegressor(algorithm="catoni-descent").fit(X, y, exposure=years)
     with pytest.raises(InvalidInput, match="sample_weight"):
         model.fit(X, y, sample_weight=years)
+
+
+def test_refusals_name_what_is_no_number():
+    X, y, years = drawn(n=500)
+    model = DPPoissonRegressor(**SIMULATED)
+    with pytest.raises(InvalidInput, match=r"The exposure is not numeric. Convert it"):
+        model.fit(X, y, exposure=pd.Series(years).astype(str))
+    with pytest.raises(InvalidInput, match=r"The target is not numeric.*Convert it if numbers"):
+        model.fit(X, pd.Series(y).astype(str), exposure=years)
+    with pytest.raises(InvalidInput, match=r"takes no exposure.*DPPoissonRegressor"):
+        DPLinearRegression(**SIMULATED).fit(X, y, exposure=years)

@@ -9,9 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.coefficients import normal_quantile
+from privtail.errors import InvalidInput
 from privtail.statement import Statement, unkept
 
 Doubles = NDArray[np.float64]
+
+
+def public_numbers(given: Any, name: str) -> Doubles:
+    """A copy of public numbers; refused where they are none."""
+    try:
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{name} must be numbers, got {given!r}.") from None
 
 
 def count_interval(counts: Any, std: float, confidence: float, rows: int) -> Doubles:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privtail.calibration import calibrated
 from privtail.compilation import steady
-from privtail.describe.estimates import count_interval
+from privtail.describe.estimates import count_interval, public_numbers
 from privtail.describe.search import Found, QuantileSearch
 from privtail.describe.tabled import tabled
 from privtail.errors import AccuracyWarning, InvalidInput, require_whole
@@ -175,7 +175,7 @@ def private_histogram(
     (10, 11)
     """
     require_whole("bins", bins, 1)
-    given = None if edges is None else np.array(edges, dtype=np.float64)
+    given = None if edges is None else public_numbers(edges, "edges")
     if given is not None and not (
         given.ndim == 1 and len(given) > 1 and (np.diff(given) > 0).all()
     ):

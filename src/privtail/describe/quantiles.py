@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from privtail.calibration import calibrated
 from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
-from privtail.describe.estimates import QuantileEstimate
+from privtail.describe.estimates import QuantileEstimate, public_numbers
 from privtail.describe.search import QuantileSearch
 from privtail.describe.tabled import tabled
 from privtail.errors import AccuracyWarning, InvalidInput
@@ -106,7 +106,7 @@ def private_quantile(
     >>> bool(found.low < np.median(x) < found.high)
     True
     """
-    asked = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+    asked = np.atleast_1d(public_numbers(levels, "levels"))
     if asked.ndim != 1 or not asked.size or not ((asked > 0) & (asked < 1)).all():
         raise InvalidInput("levels must lie between 0 and 1, for example [0.25, 0.5, 0.75].")
     normal_quantile(confidence, "confidence")  # refuses what is none, before anything is charged

@@ -156,6 +156,11 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                 "weights that depend on rows would break the promise. Use class_weight. For "
                 "a row that must not count, make its target missing."
             )
+        if unknown.get("exposure") is not None:
+            raise InvalidInput(
+                f"{type(self).__name__} takes no exposure. Models of counts and amounts do: "
+                "DPPoissonRegressor, DPGammaRegressor, DPTweedieRegressor."
+            )
         for name in unknown.keys() - {"sample_weight"}:
             raise TypeError(f"fit() got an unexpected argument {name!r}.")
         self._require_parameters()

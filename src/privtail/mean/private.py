@@ -117,6 +117,9 @@ def private_mean(
     uniform others: 95 % or more of the means were in their intervals or not reliable, whatever the
     law. A spike in the midst of a heavy tail is told less well: of 40 in half of the
     rows, 50 Pareto(1.5) in the others, intervals held 80 % of the means.
+    So is a narrow cluster: of 2,000 rows, 77 % between 100 and 100.01 and the others gamma with
+    mean 1,400, they held 13 % of 30 means at epsilon .2, 83 % at .5 and all at 1; with 10 %
+    lognormal(8, 1) others none, none and half.
 
     A count of the rows that count (every number of theirs is finite, and they are among
     ``max_rows`` of their person) is released at 3 % of the price of the mean (under zero-out, 6 %).

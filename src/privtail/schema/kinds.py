@@ -104,11 +104,16 @@ def column_refusal(name: str, dtype: Any, library: str, *, declarable: bool) -> 
     return InvalidInput(f"Column {name!r} is not numeric. {mend}, or drop it. {objects}".strip())
 
 
-def target_refusal(dtype: Any, library: str) -> InvalidInput:
-    """Why a target cannot be numbers by its type, and what to do."""
-    times, objects = conversion(dtype, library, "The target"), of_objects(dtype, library, "y")
-    mend = "The target is not numeric. For labels use a classifier such as DPLogisticRegression."
-    return InvalidInput(f"{times}." if times else f"{mend} {objects}".strip())
+def target_refusal(dtype: Any, library: str, what: str = "target") -> InvalidInput:
+    """Why a target or an exposure cannot be numbers by its type, and what to do."""
+    times = conversion(dtype, library, f"The {what}")
+    if times:
+        return InvalidInput(f"{times}.")
+    mend = f"The {what} is not numeric."
+    if what == "target":
+        mend += " For labels use a classifier such as DPLogisticRegression."
+    objects = of_objects(dtype, library, "y" if what == "target" else what)
+    return InvalidInput(f"{mend} {objects or 'Convert it if numbers are written as text.'}")
 
 
 def rows_refusal(dtype: Any, library: str) -> InvalidInput:

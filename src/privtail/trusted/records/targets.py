@@ -44,7 +44,11 @@ class Numbers(PrivateRows):
         y = column_of(y)
         self._y = _column(as_numbers(y), n)
         if exposure is not None:
-            exposure = Numbers(_column(as_numbers(column_of(exposure)), n, "exposure"), n)
+            given = column_of(exposure)
+            array = _column(as_numbers(given), n, "exposure")
+            if array.dtype.kind not in "fiub":
+                raise target_refusal(*public_type(given), "exposure")
+            exposure = Numbers(array, n)
         self._exposure: Numbers | None = exposure
         if self._y.dtype.kind not in "fiub":
             raise target_refusal(*public_type(y))
