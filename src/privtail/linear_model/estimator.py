@@ -21,6 +21,7 @@ from privtail.dask_collections import is_spread
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.ledgers import as_ledger, telling_charge
 from privtail.linear_model.documented import documented
+from privtail.schema.containers import named_column
 from privtail.trusted.allowance import Allowance
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
@@ -287,11 +288,7 @@ def exposed(X: Any, y: Any, exposure: Any) -> tuple[Any, Any]:
         return X, None
     file = is_file(X)
     if isinstance(exposure, str) and not file:
-        raise InvalidInput(
-            f"exposure={exposure!r} names a column, which goes with a file: "
-            "privtail.open_table(path). Of a data frame pass two parts: "
-            f'X=frame.drop(columns=["{exposure}"]), exposure=frame["{exposure}"].'
-        )
+        raise named_column("exposure", exposure)
     if file and isinstance(exposure, str) != isinstance(y, str):
         raise InvalidInput("Of a file, y and exposure are both names of columns, or both arrays.")
     if exposure == y if isinstance(exposure, str) else False:

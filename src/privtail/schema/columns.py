@@ -177,6 +177,39 @@ class Columns:
         exact = {"halffloat", "float", "int8", "int16", "uint8", "uint16", "bool"}
         return np.dtype(np.float32 if str(self.type(name)) in exact else np.float64)
 
+    def declared_target(self, name: str) -> InvalidInput:
+        """The refusal of categories for the target."""
+        return InvalidInput(
+            f"Column {name!r} is the target: declare its labels as classes, not categories.",
+            cli=f"Type --classes a,b instead of --categories {shlex.quote(name)}=a,b",
+        )
+
+    def rounded_ids(self, name: str) -> InvalidInput:
+        """The refusal of ids of persons whose types differ by file."""
+        return InvalidInput(
+            f"Column {name!r} of {self.path} holds types of numbers that only doubles have in "
+            "common, and as doubles ids of two persons could be one. Write the column in one type "
+            "that can miss cells, such as Int64 of pandas, or text."
+        )
+
+    def text_for_numbers(self, name: str, mend: str, cli: str) -> InvalidInput:
+        """The refusal of a column of text that is to be one of numbers."""
+        marks = "If marks stand for missing numbers:"
+        return InvalidInput(
+            f"Column {name!r} of {self.path} holds text, and numbers are needed.",
+            f'{mend} {marks} numeric=["{name}"]. {MARKS}'.strip(),
+            cli=f"{cli} {marks} --numeric {shlex.quote(name)}. {MARKS_CLI}".strip(),
+        )
+
+    def odd_text(self, name: str) -> InvalidInput:
+        """The refusal of a declared column of numbers that seems to hold none."""
+        return InvalidInput(
+            f"Column {name!r} of {self.path} is to be numbers, and most of its first cells are "
+            "none.",
+            MARKS,
+            cli=MARKS_CLI,
+        )
+
     def text_refusal(self, names: Sequence[str]) -> InvalidInput:
         """The refusal of text where numbers are needed."""
         one, several = names[0], len(names) > 1

@@ -15,7 +15,6 @@ error quotes a cell.
 from __future__ import annotations
 
 import itertools
-import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
-from privtail.schema.columns import MARKS, MARKS_CLI, Columns
+from privtail.schema.columns import Columns
 from privtail.schema.declared import (
     Declarations,
     Label,
@@ -208,11 +207,7 @@ class TableFile(PrivateFile):
             that only doubles hold together: two ids could be one double.
         """
         if name in self._format.types.rounded:
-            raise InvalidInput(
-                f"Column {name!r} of {self.path} holds types of numbers that only doubles have in "
-                "common, and as doubles ids of two persons could be one. Write the column in one "
-                "type that can miss cells, such as Int64 of pandas, or text."
-            )
+            raise self.schema.rounded_ids(name)
         if not (self._format.untyped or is_plain(self.schema.type(name))):
             raise self._unusable(name)
         self.require_rows()
@@ -258,11 +253,6 @@ class TableFile(PrivateFile):
         left_out = {*self._drop, *(name for name in self.index if name not in declared)}
         return tuple(name for name in self.names if name not in left_out)
 
-    def require_alike(self) -> None:
-        """Refuse, by file and name, a column that is kept and differs between the files."""
-        for name in self.kept():
-            self.schema.type(name)
-
     def features(self, target: str | None = None) -> tuple[str, ...]:
         """The columns to learn from, in the order of the file.
 
@@ -274,10 +264,7 @@ class TableFile(PrivateFile):
         if target is not None:
             self.require([target], "the target")
         if target in self.categories:
-            raise InvalidInput(
-                f"Column {target!r} is the target: declare its labels as classes, not categories.",
-                cli=f"Type --classes a,b instead of --categories {shlex.quote(str(target))}=a,b",
-            )
+            raise self.schema.declared_target(str(target))
         left = tuple(name for name in self.kept() if name not in (target, self.exposure))
         undeclared = [name for name in left if name not in self.categories]
         text = self.texts(undeclared, self.numeric)
@@ -350,12 +337,7 @@ class TableFile(PrivateFile):
     def require_numeric(self, name: str, *, mend: str = "", cli: str = "") -> None:
         """Refuse a column that is not one of numbers; ``mend`` and ``cli`` say what else to do."""
         if self.texts([name], self.numeric):
-            marks = "If marks stand for missing numbers:"
-            raise InvalidInput(
-                f"Column {name!r} of {self.path} holds text, and numbers are needed.",
-                f'{mend} {marks} numeric=["{name}"]. {MARKS}'.strip(),
-                cli=f"{cli} {marks} --numeric {shlex.quote(name)}. {MARKS_CLI}".strip(),
-            )
+            raise self.schema.text_for_numbers(name, mend, cli)
         if not self.schema.is_usable(name):
             raise self._unusable(name, needed=True)
 
@@ -365,12 +347,7 @@ class TableFile(PrivateFile):
         shares = self._odd_shares(text)
         odd = [name for name in text if shares[name] > _ODD_IF_NUMERIC]
         if odd:
-            raise InvalidInput(
-                f"Column {odd[0]!r} of {self.path} is to be numbers, and most of its first cells "
-                "are none.",
-                MARKS,
-                cli=MARKS_CLI,
-            )
+            raise self.schema.odd_text(odd[0])
         for name in names:
             known = self.schema.is_usable(name)
             if not known and str(self.schema.type(name)) != "null":

@@ -7,6 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from privtail.errors import InvalidInput
+from privtail.schema.containers import named_column
 from privtail.schema.declared import require_categories
 from privtail.schema.encoding import PLAIN, Encoding
 from privtail.storage.remote import plain
@@ -57,10 +58,7 @@ def opened(
     if isinstance(X, str | PathLike):
         raise InvalidInput(f"Of a file pass what privtail.open_table({plain(str(X))!r}) gives.")
     if isinstance(y, str):
-        raise InvalidInput(
-            f"y={y!r} names a column, which goes with a file: privtail.open_table(path). Of a data "
-            f'frame pass two parts: X=frame.drop(columns=["{y}"]), y=frame["{y}"].'
-        )
+        raise named_column("y", y)
     records = as_records(X, categories, encoding)
     return records, targets_of(y, records.n, classes, exposure)
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from privtail.compilation import QUIET, apart, by_hand
-from privtail.errors import InvalidInput
+from privtail.schema import containers
 from privtail.trusted.records.arrow import arrow_doubles, arrow_ids, arrow_objects
 from privtail.trusted.records.kinds import room
 
@@ -78,9 +78,7 @@ def column_of(values: Any) -> Any:
     if names is None or isinstance(values, Mapping):
         return values
     if len(names) != 1:
-        raise InvalidInput(
-            f'One column is needed here, and this table has {len(names)}. Pass frame["cost"].'
-        )
+        raise containers.several_columns(len(names))
     return values.iloc[:, 0] if hasattr(values, "iloc") else values[names[0]]
 
 
@@ -93,22 +91,14 @@ def require_read(values: Any) -> None:
         By the container's class alone.
     """
     if isinstance(values, np.ma.MaskedArray):
-        raise InvalidInput(
-            "Masked arrays are not accepted: their hidden values would count. Use x.filled(nan)."
-        )
+        raise containers.masked()
     run = {"polars": ("collect",), "pyarrow": ("to_table", "read_all")}.get(room(values), ())
     for call in run:
         if hasattr(values, call):
-            raise InvalidInput(
-                f"A {type(values).__name__} is a query that was not run yet: call {call}() first. "
-                "If its rows are more than memory holds, pass what privtail.open_table gives of it."
-            )
+            raise containers.not_run(type(values).__name__, call)
     typed = any(hasattr(values, name) for name in _TYPED)
     if isinstance(values, Iterable) and not (typed or hasattr(values, "__getitem__")):
-        raise InvalidInput(
-            f"A container of type {type(values).__name__} has no rows that can be read by their "
-            "number. Make it a list, list(x), or an array."
-        )
+        raise containers.without_positions(type(values).__name__)
 
 
 def require_typed(X: Any) -> None:
@@ -123,11 +113,7 @@ def require_typed(X: Any) -> None:
     """
     require_read(X)
     if is_listed(X):
-        raise InvalidInput(
-            "X is a list of rows, so the number of its columns is not public: it would depend on a "
-            "row. Pass an array, X=numpy.array(X, dtype=float), or named columns, such as a data "
-            "frame."
-        )
+        raise containers.list_of_rows()
 
 
 @np.errstate(all="ignore")
@@ -172,10 +158,7 @@ def as_labels(values: Any) -> NDArray[Any]:
         return arrow_objects(values)
     if room(values) == "polars" and dtype is not None:
         if dtype.is_nested():
-            raise InvalidInput(
-                f"A column of labels or ids holds values of type {dtype}, not numbers or text. "
-                "Turn it into one of these."
-            )
+            raise containers.no_labels(dtype)
         if not dtype.is_temporal():
             cells = _polars_text(values)
             cells = values.to_list() if cells is None else read(cells, _decoded, None)
@@ -240,14 +223,7 @@ def require_apart(X: Any) -> None:
         elif room(one) == "polars":
             types = list(one.dtypes) if hasattr(type(one), "columns") else [one.dtype]
         if levels > 1 or any(_lists_values(str(kind)) for kind in types):
-            raise InvalidInput(
-                "The model would see more than one row at a time: a categorical column and a "
-                "dictionary of Arrow list the values of all rows, and so do an index of several "
-                "levels, views of Arrow and nested columns of polars. Pass text, "
-                'frame.astype({"column": "str"}), decoded columns of Arrow, '
-                "column.cast(column.type.value_type), and frame.reset_index(); or say "
-                "trusted_rowwise=True, if a prediction depends on its own row alone."
-            )
+            raise containers.shared_values()
 
 
 def _lists_values(kind: str) -> bool:
@@ -273,10 +249,7 @@ def _array(values: Any, dtype: DTypeLike | None = None) -> NDArray[Any]:
         return np.asarray(values, dtype=dtype)
     except Exception:  # noqa: BLE001  its text may quote a cell
         if room(values) != "pandas":
-            raise InvalidInput(
-                f"A container of type {type(values).__name__} cannot be read as an array of "
-                "NumPy. Pass an array, a data frame, or a list for each column."
-            ) from None
+            raise containers.no_array(type(values).__name__) from None
     cells = getattr(values, "array", values)
     found = read(range(len(cells)), cells.__getitem__, None)
     return np.fromiter(found, dtype=object, count=len(cells))

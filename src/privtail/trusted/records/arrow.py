@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.errors import InvalidInput
+from privtail.schema.containers import no_labels
 from privtail.schema.dialect import PLAIN, Dialect
 from privtail.schema.types import (
     in_unknown_zone,
@@ -107,10 +107,7 @@ def arrow_objects(column: Any) -> NDArray[Any]:
     column = decoded(column)
     if not is_label(column.type):
         zone = ", a time zone that this machine does not know" * in_unknown_zone(column.type)
-        raise InvalidInput(
-            f"A column of labels or ids holds values of type {column.type}{zone}, not numbers or "
-            "text. Turn it into one of these."
-        )
+        raise no_labels(column.type, zone)
     if not (is_plain(column.type) or is_bytes(column.type)):
         column = column.cast(pa.string())
     return np.fromiter(column.to_pylist(), dtype=object, count=len(column))

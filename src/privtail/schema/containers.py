@@ -1,0 +1,80 @@
+"""Refusals of containers by their class and type: what happened, and what to pass instead."""
+
+from __future__ import annotations
+
+from privtail.errors import InvalidInput
+
+
+def named_column(option: str, name: str) -> InvalidInput:
+    """A name stands where only a file has columns by name."""
+    return InvalidInput(
+        f"{option}={name!r} names a column, which goes with a file: privtail.open_table(path). Of "
+        f'a data frame pass two parts: X=frame.drop(columns=["{name}"]), {option}=frame["{name}"].'
+    )
+
+
+def masked() -> InvalidInput:
+    """A masked array of NumPy."""
+    return InvalidInput(
+        "Masked arrays are not accepted: their hidden values would count. Use x.filled(nan)."
+    )
+
+
+def not_run(kind: str, call: str) -> InvalidInput:
+    """A query of polars or Arrow that nobody has run."""
+    return InvalidInput(
+        f"A {kind} is a query that was not run yet: call {call}() first. If its rows are more "
+        "than memory holds, pass what privtail.open_table gives of it."
+    )
+
+
+def without_positions(kind: str) -> InvalidInput:
+    """A set, or an iterator."""
+    return InvalidInput(
+        f"A container of type {kind} has no rows that can be read by their number. Make it a list, "
+        "list(x), or an array."
+    )
+
+
+def list_of_rows() -> InvalidInput:
+    """A list of rows, each of which would say how many columns there are."""
+    return InvalidInput(
+        "X is a list of rows, so the number of its columns is not public: it would depend on a "
+        "row. Pass an array, X=numpy.array(X, dtype=float), or named columns, such as a data "
+        "frame."
+    )
+
+
+def several_columns(count: int) -> InvalidInput:
+    """A table where one column is needed."""
+    return InvalidInput(
+        f'One column is needed here, and this table has {count}. Pass frame["cost"].'
+    )
+
+
+def no_labels(kind: object, beside: str = "") -> InvalidInput:
+    """A column of labels whose type is none of labels."""
+    return InvalidInput(
+        f"A column of labels or ids holds values of type {kind}{beside}, not numbers or text. Turn "
+        "it into one of these."
+    )
+
+
+def no_array(kind: str) -> InvalidInput:
+    """A container that NumPy cannot read."""
+    return InvalidInput(
+        f"A container of type {kind} cannot be read as an array of NumPy. Pass an array, a data "
+        "frame, or a list for each column."
+    )
+
+
+def shared_values() -> InvalidInput:
+    """A container of which one row holds what other rows hold."""
+    return InvalidInput(
+        "The model would see more than one row at a time: a categorical column and a dictionary of "
+        "Arrow list the values of all rows, and so do an index of several levels, views of Arrow "
+        "and nested columns of polars. Pass text, "
+        'frame.astype({"column": "str"}), decoded columns of Arrow, '
+        "column.cast(column.type.value_type), and frame.reset_index(); or say "
+        "trusted_rowwise=True, if a prediction depends on its own row alone."
+    )
