@@ -34,7 +34,7 @@ from privtail.losses import AbsoluteLoss, LogisticLoss, SquaredLoss
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
-from privtail.trusted.smooth.questions import trimmed_means
+from privtail.trusted.smooth.questions import trimmed_gradient
 from privtail.trusted.smooth.trimmed import TrimmedMean
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -209,10 +209,15 @@ def sorted_mean() -> dict[str, Any]:
     """One trimmed mean of a million lognormal numbers, and `numpy.sort` of the same."""
     x = np.exp(2 * np.random.default_rng(0).standard_normal(1_000_000))
     mechanism = TrimmedMean(multiplier=10.0, trim=100_000, low=0.0, high=1e4)
-    curator = Curator(x[:, None], budget=Budget(1e6, 1e-6))
-    rounds = 64
+    curator = Curator(x[:, None], -np.ones(len(x)), budget=Budget(1e6, 1e-6))
+    loss, zero, rounds = SquaredLoss(), np.zeros((1, 1)), 64
     curator.open((Round(events=(mechanism.event(curator.problem, 1),), times=rounds),))
-    return pairs(lambda: trimmed_means(curator.everyone(), mechanism), lambda: np.sort(x))
+
+    def released() -> Any:
+        """The gradient of a squared loss at 0, where the target is -1, is the number itself."""
+        return trimmed_gradient(curator.everyone(), loss, zero, mechanism)
+
+    return pairs(released, lambda: np.sort(x))
 
 
 def trimmed() -> None:

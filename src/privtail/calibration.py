@@ -12,9 +12,8 @@ from collections.abc import Callable
 from privtail.compilation import steady
 from privtail.errors import BudgetExceeded, UnsupportedAccounting
 from privtail.trusted.accountants import cost
-from privtail.trusted.accounting.bill import read
+from privtail.trusted.accounting.bill import BoundedLoss, gaussian_guess, read
 from privtail.trusted.accounting.curves import GaussianDP
-from privtail.trusted.accounting.loss import BoundedLoss, gaussian_guess
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan

@@ -18,8 +18,8 @@ from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
-from privtail.trusted.mechanisms.samplers import SimulatedSampler
 from privtail.trusted.mechanisms.selection import LaplaceMax, NoisyTopK
+from privtail.trusted.mechanisms.simulated import SimulatedSampler
 from privtail.trusted.opening import Opening
 from privtail.trusted.sampling import Sampling
 from privtail.trusted.smooth.aggregate import SampleAndAggregate

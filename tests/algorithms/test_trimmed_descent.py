@@ -13,7 +13,7 @@ from privtail.domains import L1, L2Ball, Unconstrained
 from privtail.errors import InvalidInput
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
-from privtail.trusted.mechanisms.samplers import SimulatedSampler
+from privtail.trusted.mechanisms.simulated import SimulatedSampler
 from privtail.trusted.problem import Problem
 
 

@@ -21,7 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -65,12 +65,13 @@ from privtail.trusted.budget import NEIGHBOURS, Budget, Neighbours
 from privtail.trusted.curator import Curator
 from privtail.trusted.deals import Coins
 from privtail.trusted.events import Plan, Round
+from privtail.trusted.mechanisms import simulated
 from privtail.trusted.mechanisms.noise import GaussianNoise
-from privtail.trusted.mechanisms.samplers import SimulatedSampler
 from privtail.trusted.mechanisms.selection import LaplaceMax, NoisyTopK
+from privtail.trusted.mechanisms.simulated import SimulatedSampler
 from privtail.trusted.sampling import DisjointParts, PoissonBatches
 from privtail.trusted.smooth.aggregate import SampleAndAggregate
-from privtail.trusted.smooth.questions import aggregate, trimmed_means
+from privtail.trusted.smooth.questions import aggregate, trimmed_gradient
 from privtail.trusted.smooth.trimmed import TrimmedMean
 
 ALPHA = 1e-6
@@ -335,7 +336,7 @@ def tapped(wires: list[Wiretap]) -> Iterator[None]:
         return int(sampler.largest(value, self.multiplier * sensitivity.radius.linf))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(curator_module, "SimulatedSampler", lambda seed: wires[-1])
+        patch.setattr(simulated, "SimulatedSampler", lambda seed: wires[-1])
         patch.setattr(calibration, "calibrate", known)
         patch.setattr(curator_module, "cost", paid)
         patch.setattr(LaplaceMax, "release", largest)
@@ -399,7 +400,7 @@ def audited(
 
 @dataclass(frozen=True, kw_only=True)
 class Trimmed:
-    """One trimmed mean of a column."""
+    """One trimmed mean of gradients."""
 
     mechanism: Callable[[float], TrimmedMean]
     needs = ()
@@ -408,7 +409,8 @@ class Trimmed:
         return (Round(events=(self.mechanism(multiplier).event(problem, problem.d),)),)
 
     def run(self, curator: Curator, loss: Any, domain: Any, multiplier: float, start: Any) -> None:
-        trimmed_means(curator.everyone(), self.mechanism(multiplier))
+        w = np.zeros((curator.problem.d, 1))
+        trimmed_gradient(curator.everyone(), loss, w, self.mechanism(multiplier))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -518,13 +520,6 @@ def leaning(x: float, y: float) -> tuple[np.ndarray, np.ndarray]:
     return X, targets
 
 
-def of_values(fit: Fit) -> Fit:
-    """The same with the targets as the only column."""
-    one, other = ((row[1], 0.0) for row in (fit.one, fit.other))
-    y = fit.others[1]
-    return replace(fit, others=(y[:, None].copy(), np.zeros_like(y)), one=one, other=other)
-
-
 def trimmed_mean(multiplier: float) -> TrimmedMean:
     return TrimmedMean(multiplier=multiplier, trim=20, low=-1.0, high=1.0, smoothness=0.04)
 
@@ -603,7 +598,7 @@ FITS: dict[str, Fit] = {
         ),
         **POINTS, **LOOSE,
     ),
-    "W20 2": of_values(Fit(algorithm=Trimmed(mechanism=trimmed_mean), **HALVES, **LOOSE)),
+    "W20 2": Fit(algorithm=Trimmed(mechanism=trimmed_mean), **HALVES, **LOOSE),
     "W20 3": Fit(
         algorithm=TrimmedDescent(
             steps=2, step_size=0.1, low=-0.5, high=0.5, trim=20, smoothness=0.04

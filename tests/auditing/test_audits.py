@@ -30,8 +30,9 @@ from privtail.trusted.folds import Folds
 from privtail.trusted.maps import PredictionRanges
 from privtail.trusted.means import Ball, Interval
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
-from privtail.trusted.mechanisms.samplers import ExactSampler, SimulatedSampler
+from privtail.trusted.mechanisms.samplers import ExactSampler
 from privtail.trusted.mechanisms.selection import NoisyMax
+from privtail.trusted.mechanisms.simulated import SimulatedSampler
 from privtail.trusted.problem import Problem
 from privtail.trusted.records.persons import Persons
 from privtail.trusted.row_errors import LinearModel

@@ -30,8 +30,9 @@ from privtail.trusted.events import Round
 from privtail.trusted.mechanisms import samplers
 from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
-from privtail.trusted.mechanisms.samplers import ExactSampler, SimulatedSampler
+from privtail.trusted.mechanisms.samplers import ExactSampler
 from privtail.trusted.mechanisms.selection import LaplaceMax, NoisyMax, NoisyTopK
+from privtail.trusted.mechanisms.simulated import SimulatedSampler
 from privtail.trusted.records.targets import Labels, canonical_label
 from privtail.trusted.sensitivity import Norms, Sensitivity
 

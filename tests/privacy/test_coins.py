@@ -16,7 +16,8 @@ from privtail.trusted.curator import Curator
 from privtail.trusted.dataset import Dataset
 from privtail.trusted.deals import RUN, Coins
 from privtail.trusted.events import Round
-from privtail.trusted.mechanisms.samplers import ExactSampler, SimulatedSampler
+from privtail.trusted.mechanisms.samplers import ExactSampler
+from privtail.trusted.mechanisms.simulated import SimulatedSampler
 from privtail.trusted.partitions import answered
 from privtail.trusted.sampling import PoissonBatches
 

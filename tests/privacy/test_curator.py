@@ -161,7 +161,7 @@ WRONG: dict[str, Any] = {
     "selection": lambda b: release(b, NoisyMax(50.0)),
     "another mean": lambda b: release(b, mean=ClampedMean(1.0)),
     "another question": lambda b: b.histogram([0], [0.0]).release(NOISE),
-    "more coordinates": lambda b: b.means(MEAN).dot(np.eye(4, 3, dtype=np.int64)).release(NOISE),
+    "more coordinates": lambda b: b.means(MEAN).mirror().release(NOISE),
     "no noise": lambda b: release(b, GaussianNoise(0.0)),
     "labels": lambda b: Batch.labels(b, StabilityHistogram(5.0, 1e-6)),
 }

@@ -21,7 +21,7 @@ from privtail import Ledger
 from privtail.compilation import interpreted
 from privtail.errors import BudgetExceeded, IncompatibleParts, InvalidInput, NotPlanned
 from privtail.linear_model import DPRidge
-from privtail.losses import CutLoss, GeneralLoss, LogisticLoss, PoissonLoss
+from privtail.losses import CutLoss, GeneralLoss, LogisticLoss, PoissonLoss, SquaredLoss
 from privtail.robust_means import ClampedMean, ClippedMean
 from privtail.schema.dialect import Dialect
 from privtail.schema.encoding import Encoding
@@ -61,7 +61,7 @@ from privtail.trusted.row_errors import (
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches
 from privtail.trusted.search import BestTrial, TrialSearch
 from privtail.trusted.smooth.aggregate import SampleAndAggregate
-from privtail.trusted.smooth.questions import aggregate, trimmed_means
+from privtail.trusted.smooth.questions import aggregate, trimmed_gradient
 from privtail.trusted.smooth.trimmed import TrimmedMean
 
 SIMULATED = {"noise": "simulated", "random_state": 0}
@@ -480,13 +480,13 @@ class Lent:
 
 def test_a_trimmed_mean_is_not_paid_for_on_another_grid():
     """Of its price one part does not fall with the unit: .57 would be charged for 5.22."""
-    curator = Curator(np.zeros((200, 1)), budget=Budget(20.0, 1e-6))
+    curator = Curator(np.zeros((200, 1)), np.zeros(200), budget=Budget(20.0, 1e-6))
     mean = TrimmedMean(multiplier=1.0, trim=20, low=-1.0, high=1.0, smoothness=0.999)
     dear, unit = mean.event(curator.problem, 1), 2.0**-20
     cheap = replace(dear, scale=dear.scale * unit, radius=unit, diameter=unit)
     curator.open((Round(events=(cheap,)),))
     with pytest.raises(NotPlanned):
-        trimmed_means(curator.everyone(), mean)
+        trimmed_gradient(curator.everyone(), SquaredLoss(), np.zeros((1, 1)), mean)
 
 
 def test_a_point_that_is_lent_shows_no_cell():

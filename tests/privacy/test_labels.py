@@ -29,7 +29,8 @@ from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Round
 from privtail.trusted.mechanisms.labels import StabilityHistogram, rare
 from privtail.trusted.mechanisms.noise import GaussianNoise
-from privtail.trusted.mechanisms.samplers import ExactSampler, SimulatedSampler
+from privtail.trusted.mechanisms.samplers import ExactSampler
+from privtail.trusted.mechanisms.simulated import SimulatedSampler
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import PoissonBatches
 from privtail.trusted.sensitivity import Sensitivity
@@ -128,9 +129,10 @@ def refuted(
         events.append(Event(**beside, scale=step, radius=mu * step, diameter=mu * step))
     bill = cost((Round(events=tuple(events)),), neighbours)
     return any(
-        divergence(p, q, epsilon, mu) > bill.delta(epsilon) * (1 + 1e-9) + 1e-13
+        divergence(p, q, epsilon, mu) > delta * (1 + 1e-9) + 1e-13
+        for delta in (1e-9, 1e-7, 1e-5, 1e-4, 1e-3, 0.01, 0.03, 0.1, 0.2, 0.4)
+        if (epsilon := bill.epsilon(delta)) < math.inf
         for p, q in itertools.permutations(laws)
-        for epsilon in (0.0, 0.01, 0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 16.0)
     )
 
 
@@ -276,7 +278,6 @@ def test_the_cost_is_that_of_a_gaussian_and_a_delta(neighbours: Neighbours) -> N
     found, plain = StabilityHistogram(9.0, 1e-8).event(of), GaussianNoise(9.0).event(of)
     bill, same = (cost((Round(events=(e,)),), neighbours) for e in (found, plain))
     assert bill.epsilon(1e-6) == pytest.approx(same.epsilon(0.99e-6), rel=1e-9)
-    assert bill.delta(1.0) == pytest.approx(same.delta(1.0) + 1e-8, rel=1e-9)
     assert (bill.mu, bill.rho, bill.slack) == (same.mu, same.rho, pytest.approx(1e-8))
     assert bill.epsilon(1e-8) == bill.epsilon(0.9e-8) == math.inf
     sampled = Round(sampling=PoissonBatches(0.1), events=(found,))

@@ -48,7 +48,8 @@ from privtail.trusted.events import Event, Round
 from privtail.trusted.maps import MappedRows, PredictionRanges
 from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.mechanisms.noise import GaussianNoise
-from privtail.trusted.mechanisms.samplers import ExactSampler, SimulatedSampler
+from privtail.trusted.mechanisms.samplers import ExactSampler
+from privtail.trusted.mechanisms.simulated import SimulatedSampler
 from privtail.trusted.problem import Problem
 from privtail.trusted.records.persons import Persons
 from privtail.trusted.sampling import DisjointParts, PoissonBatches
@@ -89,7 +90,6 @@ def test_the_exact_law_costs_no_more(mu: float, trials: int) -> None:
     for delta in (1e-6, 1e-3, 0.05):
         epsilon = bill.epsilon(delta)
         assert exact_delta(epsilon, mu, trials) <= delta * (1 + 1e-6)
-        assert bill.delta(epsilon) == pytest.approx(delta, rel=1e-6)
         assert epsilon >= GaussianDP(mu).epsilon(delta)
 
 

@@ -32,7 +32,6 @@ from privtail.trusted.smooth.questions import (
     SMOOTH_MECHANISMS,
     aggregate,
     trimmed_gradient,
-    trimmed_means,
 )
 from privtail.trusted.smooth.trimmed import TrimmedMean, decay, trimmed_sum
 
@@ -51,9 +50,16 @@ def aggregated(multiplier: float = 0.0, blocks: int = 7, **more: Any) -> SampleA
 def opened(mechanism: Any, X: Any, y: Any = None, *, size: int, **more: Any) -> Any:
     """A batch of everyone in which one release of this mechanism is planned and paid."""
     budget = more.pop("budget", Budget(math.inf))
+    if y is None and isinstance(mechanism, TrimmedMean):
+        y = -np.ones(len(X))
     curator = Curator(X, y, budget=budget, random_state=0, **({"noise": "simulated"} | more))
     curator.open((Round(events=(mechanism.event(curator.problem, size),)),))
     return curator.everyone()
+
+
+def trimmed_means(batch: Any, mechanism: Any) -> np.ndarray:
+    """Trimmed means of the columns: gradients of squared losses at 0, where all targets are -1."""
+    return trimmed_gradient(batch, SquaredLoss(), np.zeros((batch.problem.d, 1)), mechanism)
 
 
 def ask(batch: Any, mechanism: Any) -> np.ndarray:

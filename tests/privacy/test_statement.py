@@ -352,7 +352,7 @@ def whole(max_rows: int | None = None) -> Statement:
     def plan(m: float) -> Plan:
         noise, box = GaussianNoise(m), ClampedMean(1.0)
         catoni = problem.gradient(SmoothedCatoniMean(10.0, 2.0, 3))
-        signs = problem.means(box).abs().dot(np.ones((1, 14), dtype=np.int64))
+        signs = problem.means(box).abs()
         picks = NoisyTopK(m, 2)
         events = (
             noise.event(problem.gradient(ClippedMean(2.0, blocks=4)).scale(0.5)),

@@ -24,7 +24,7 @@ from privtail.trusted.events import GAUSSIAN, Event
 from privtail.trusted.ledger import Ledger
 from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.mechanisms.registry import MECHANISMS
-from privtail.trusted.mechanisms.samplers import SimulatedSampler
+from privtail.trusted.mechanisms.simulated import SimulatedSampler
 from privtail.trusted.opening import Opening
 from privtail.trusted.smooth.questions import SMOOTH_MECHANISMS
 

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from privtail.errors import InvalidInput, PrivtailError
 from privtail.trusted.events import Recipe
 from privtail.trusted.means import AskedMean, Ball, Interval
@@ -87,8 +85,6 @@ def _range(kind: str, radius: Any, limit: Any = 1.0, one_signed: Any = False) ->
 
 def _changed(answer: Sensitivity, name: str, parameters: list[Any]) -> Sensitivity:
     """The answer after one operation of `Sensitive`."""
-    if name == "dot":
-        return answer.dot(np.array(parameters, dtype=np.int64))
     if name not in ("take", "mirror", "scale", "abs"):
         raise InvalidInput(f"There is no operation {name!r}. Update privtail.")
     changed: Sensitivity = getattr(answer, name)(*parameters)

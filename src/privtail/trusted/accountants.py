@@ -32,7 +32,7 @@ from fractions import Fraction
 
 from privtail.compilation import steady
 from privtail.errors import InvalidInput, UnsupportedAccounting
-from privtail.trusted.accounting.bill import Bill, read
+from privtail.trusted.accounting.bill import Bill, BoundedLoss, SampledGaussian, read
 from privtail.trusted.accounting.curves import (
     ApproximateDP,
     Basic,
@@ -46,12 +46,6 @@ from privtail.trusted.accounting.curves import (
     rounded_up,
     search_surcharge,
     up,
-)
-from privtail.trusted.accounting.loss import (
-    BoundedLoss,
-    PrivacyLoss,
-    Renyi,
-    SampledGaussian,
 )
 from privtail.trusted.accounting.ranges import BoundedRange
 from privtail.trusted.budget import Neighbours
@@ -84,12 +78,6 @@ class Cost:
         """The smallest proved epsilon for this delta, never below the truth."""
         return self.best(delta).epsilon(delta)
 
-    def delta(self, epsilon: float) -> float:
-        """The smallest proved delta for this epsilon, never below the truth."""
-        if not epsilon >= 0:
-            raise InvalidInput(f"epsilon must not be negative, got {epsilon!r}.")
-        return min(curve.delta(epsilon) for curve in self.curves)
-
     def theorem(self, delta: float) -> str:
         """The theorem that gives ``epsilon(delta)``."""
         return self.best(delta).theorem
@@ -98,12 +86,6 @@ class Cost:
         """The curve that gives ``epsilon(delta)``."""
         _check_probability(delta)
         return min(self.curves, key=lambda curve: curve.epsilon(delta))
-
-    @property
-    def accountant(self) -> str:
-        """The theorem, or the list of theorems of which the smallest is taken."""
-        names = [curve.theorem for curve in self.curves]
-        return names[0] if len(names) == 1 else "smallest of " + ", ".join(names)
 
 
 @steady
@@ -196,6 +178,8 @@ def _batch_cost(bill: Bill) -> Cost:
             "Poisson batches and Laplace log-normal noise have no common theorem. Use one of them "
             "alone."
         )
+    from privtail.trusted.accounting.loss import PrivacyLoss, Renyi
+
     curves: list[Curve] = [PrivacyLoss(bill.groups, bill.neighbours)]
     sampled = [g for g in bill.batches if isinstance(g, SampledGaussian)]
     if not bill.gaussian:

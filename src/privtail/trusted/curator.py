@@ -55,6 +55,7 @@ from privtail.errors import (
     require_whole,
 )
 from privtail.losses import AnyLoss, GeneralLoss, TruncatedLoss
+from privtail.schema.containers import named_column
 from privtail.schema.encoding import PLAIN, Encoding
 from privtail.trusted.accountants import cost
 from privtail.trusted.allowance import Allowance
@@ -65,7 +66,7 @@ from privtail.trusted.deals import Deal, Ids, Listed, Part, Seen
 from privtail.trusted.events import SMOOTH, Plan, Round, own_plan, plan_to_json
 from privtail.trusted.ledger import Ledger
 from privtail.trusted.maps import FeatureMap
-from privtail.trusted.mechanisms.samplers import ExactSampler, Sampler, SimulatedSampler
+from privtail.trusted.mechanisms.samplers import ExactSampler, Sampler
 from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
 from privtail.trusted.records import is_file, opened
@@ -182,7 +183,7 @@ class Curator:
         if away is not None:
             self.assume(away.assumptions)
         public, simulated, dealt = np.random.SeedSequence(random_state).spawn(3)
-        self._sampler: Sampler = ExactSampler() if noise == "exact" else SimulatedSampler(simulated)
+        self._sampler: Sampler = ExactSampler() if noise == "exact" else _simulated(simulated)
         self.seeded = random_state is not None
         self._public = np.random.default_rng(public)
         self._keys = np.random.default_rng(dealt)
@@ -438,6 +439,12 @@ class Curator:
         raise NotReleased("A curator holds private rows and cannot be pickled or copied.")
 
 
+def _simulated(seed: np.random.SeedSequence) -> Sampler:
+    from privtail.trusted.mechanisms.simulated import SimulatedSampler
+
+    return SimulatedSampler(seed)
+
+
 def _require_margins(plan: Plan, loss: AnyLoss | None) -> None:
     """With an exposure, refuse questions that have no margin."""
     smooth = any(event.law in SMOOTH for r in plan for event in r.events)
@@ -463,9 +470,5 @@ def _require_persons(groups: Any, max_rows: Any) -> int | None:
             "Noise grows with it; further rows of a person are left out."
         )
     if isinstance(groups, str):
-        raise InvalidInput(
-            f"groups={groups!r} names a column, which goes with a file: privtail.open_table(path). "
-            f'Of a data frame pass two parts: X=frame.drop(columns=["{groups}"]), '
-            f'groups=frame["{groups}"].'
-        )
+        raise named_column("groups", groups)
     return require_whole("max_rows", max_rows, 1)

@@ -99,11 +99,9 @@ class Terms:
         loss, delta = decimal(self.epsilon), decimal(self.delta)
         if self.composition == "basic":
             return loss, delta
-        from privtail.trusted.accounting.curves import Curve, GaussianDP, ZeroConcentratedDP
+        from privtail.trusted.accounting.curves import GaussianDP, ZeroConcentratedDP
 
-        curves: dict[str, Callable[[float], Curve]]
-        curves = {"zcdp": ZeroConcentratedDP, "gdp": GaussianDP}
-        curve = curves[self.composition]
+        curve = ZeroConcentratedDP if self.composition == "zcdp" else GaussianDP
         target = self.delta * (1 - float(SLACK_SHARE)) * (1 - 1e-12)
         largest = _largest(lambda x: curve(x).delta(self.epsilon) <= target)
         power = 2 if self.composition == "gdp" else 1

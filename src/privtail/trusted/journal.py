@@ -1,4 +1,4 @@
-"""Where a ledger is kept: in memory, or in a locked, append-only, hash-chained file.
+"""A ledger in a locked, append-only, hash-chained file; loaded with the first one.
 
 A file is one JSON line per plan behind a header. A line is appended under an exclusive lock and is
 on the disk before it counts, so a crash can waste budget but never hides a release. A line that a
@@ -16,12 +16,11 @@ import math
 import os
 import stat
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from privtail import ledger_texts as texts
 from privtail.errors import InvalidInput
@@ -36,31 +35,6 @@ _HEAD = b'{"format": "privtail-ledger", "version": 1, '
 _SEAL = ', "sha256": "%s"}'
 _SEAL_LENGTH = len(_SEAL) - 2 + 64
 _LONGEST_HEADER = 2**16
-
-
-class Pages(Protocol):
-    """Exclusive or shared sight of all entries, and a way to append one."""
-
-    @contextmanager
-    def open(self, *, write: bool) -> Iterator[tuple[list[Entry], Callable[[Entry], None]]]: ...
-
-
-class Memory:
-    """Entries in the memory of one process, which alone may add to them."""
-
-    def __init__(self) -> None:
-        self._entries: list[Entry] = []
-        self._lock, self._pid = threading.Lock(), os.getpid()
-
-    @contextmanager
-    def open(self, *, write: bool) -> Iterator[tuple[list[Entry], Callable[[Entry], None]]]:
-        if write and os.getpid() != self._pid:
-            raise InvalidInput(
-                "A ledger in memory cannot be charged from a forked process: its parent would not "
-                "see it. Use a file: Ledger('budget.jsonl', epsilon=..., delta=...)."
-            )
-        with self._lock:
-            yield list(self._entries), self._entries.append
 
 
 @dataclass(frozen=True)

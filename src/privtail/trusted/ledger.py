@@ -37,14 +37,16 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from html import escape
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 from privtail import ledger_texts as texts
 from privtail.errors import (
@@ -66,7 +68,31 @@ from privtail.trusted.entries import (
     require_name,
 )
 from privtail.trusted.events import plan_from_json
-from privtail.trusted.journal import File, Memory, Pages
+
+
+class Pages(Protocol):
+    """Exclusive or shared sight of all entries, and a way to append one."""
+
+    @contextmanager
+    def open(self, *, write: bool) -> Iterator[tuple[list[Entry], Callable[[Entry], None]]]: ...
+
+
+class Memory:
+    """Entries in the memory of one process, which alone may add to them."""
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+        self._lock, self._pid = threading.Lock(), os.getpid()
+
+    @contextmanager
+    def open(self, *, write: bool) -> Iterator[tuple[list[Entry], Callable[[Entry], None]]]:
+        if write and os.getpid() != self._pid:
+            raise InvalidInput(
+                "A ledger in memory cannot be charged from a forked process: its parent would not "
+                "see it. Use a file: Ledger('budget.jsonl', epsilon=..., delta=...)."
+            )
+        with self._lock:
+            yield list(self._entries), self._entries.append
 
 
 @dataclass(frozen=True)
@@ -156,6 +182,8 @@ class Ledger:
         asked = {name: value for name, value in asked.items() if value is not None}
         if path is not None:
             self.path: Path | None = Path(path).absolute()
+            from privtail.trusted.journal import File
+
             file = File(self.path)
             self._pages: Pages = file
             self.terms = file.begin(asked)

@@ -108,20 +108,9 @@ class Sensitive:
         return self._with(self._value[chosen], self.sensitivity.take(chosen.size))
 
     def mirror(self) -> Sensitive:
-        """The value followed by its negative: `dot` with (I, -I), in linear time."""
+        """The value followed by its negative."""
         both = np.concatenate([self._value, -self._value])
         return self._with(both, self.sensitivity.mirror())
-
-    def dot(self, matrix: ArrayLike) -> Sensitive:
-        """``matrix @ value`` for a public integer matrix (rows, size)."""
-        M = np.asarray(matrix)
-        if M.ndim != 2 or M.shape[1] != self.sensitivity.size or M.dtype.kind not in "iu":
-            raise InvalidInput(
-                f"dot needs an integer matrix with {self.sensitivity.size} columns, "
-                f"got shape {M.shape} of {M.dtype}."
-            )
-        M = M.astype(np.int64)
-        return self._with(M @ self._value, self.sensitivity.dot(M))
 
     def release(self, mechanism: Mechanism[T_co]) -> T_co:
         """Charge, add noise, and return the public answer.

@@ -10,9 +10,6 @@ the norms l1, l2 and l-infinity. After every operation these are still bounds:
 * ``abs``: | |a| - |b| | <= |a - b| in every coordinate; the bounds stay.
 * ``take``: a norm of fewer coordinates is not larger.
 * ``mirror``: (a, -a) changes by (e, -e), whose l1 and l2 norms are 2 and sqrt 2 times those of e.
-* ``dot(M)``, M public integers: with e the change, |M e|_inf <= max_i min(|M_i|_1 |e|_inf,
-  |M_i|_2 |e|_2, |M_i|_inf |e|_1); |M e|_1 <= max_j |M_.j|_1 |e|_1; |M e|_2 <= |M|_F |e|_2 and
-  <= sqrt(|M|_1 |M|_inf) |e|_2.
 
 All norms are then tightened by |e|_inf <= |e|_2 <= |e|_1, |e|_2^2 <= |e|_1 |e|_inf,
 |e|_2 <= sqrt(size) |e|_inf and |e|_1 <= sqrt(size) |e|_2, rounded up. The largest magnitude that
@@ -25,9 +22,6 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, require_whole
 
@@ -134,31 +128,4 @@ class Sensitivity:
             diameter=doubled(self.diameter),
             one_signed=False,
             recipe=(*self.recipe, ("mirror",)),
-        )
-
-    def dot(self, matrix: NDArray[np.int64]) -> Sensitivity:
-        """The bounds for ``matrix @ value``, matrix (rows, size) of public integers."""
-        M = np.abs(matrix.astype(object))
-        rows_1 = [int(sum(row)) for row in M]
-        rows_2 = [_up(math.sqrt(int(sum(x * x for x in row)))) for row in M]
-        rows_inf = [int(max(row, default=0)) for row in M]
-        columns_1 = max((int(sum(column)) for column in M.T), default=0)
-        frobenius = _up(math.sqrt(int(sum(x * x for row in M for x in row))))
-        operator = min(frobenius, _up(math.sqrt(columns_1 * max(rows_1, default=0))))
-
-        def moved(e: Norms) -> Norms:
-            each = [
-                min(_up(a * e.linf), _up(b * e.l2), _up(c * e.l1))
-                for a, b, c in zip(rows_1, rows_2, rows_inf, strict=True)
-            ]
-            return Norms(_up(columns_1 * e.l1), _up(operator * e.l2), max(each, default=0.0))
-
-        return replace(
-            self,
-            size=len(rows_1),
-            radius=moved(self.radius),
-            diameter=moved(self.diameter),
-            magnitude=self.magnitude * max(rows_1, default=0),
-            one_signed=self.one_signed and bool((matrix >= 0).all()),
-            recipe=(*self.recipe, ("dot", *map(tuple, matrix.tolist()))),
         )

@@ -9,13 +9,54 @@ from fractions import Fraction
 
 from privtail.errors import InvalidInput, UnsupportedAccounting
 from privtail.trusted.accounting.curves import ULP, ApproximateDP, decimal, rounded_up, up
-from privtail.trusted.accounting.loss import BoundedLoss, SampledGaussian
 from privtail.trusted.budget import NEIGHBOURS, Neighbours
 from privtail.trusted.events import GAUSSIAN, LAWS, SMOOTH, Event, Plan, Round
 from privtail.trusted.sampling import DisjointParts, PoissonBatches
 
 # A weaker release is billed as this ratio of sensitivity to noise: dearer than it is.
 _FAINTEST = 1e-9
+
+
+@dataclass(frozen=True)
+class SampledGaussian:
+    """``times`` batches at ``rate``, each with one Gaussian of std / radius ``ratio``."""
+
+    rate: float
+    ratio: float
+    times: int
+
+    def spread(self, neighbours: Neighbours) -> float:
+        """Standard deviation of the privacy loss of one batch, roughly (no guarantee)."""
+        x = min(self.ratio**-2, 600.0) if self.ratio > 1e-2 else 600.0
+        if neighbours == "zero_out":
+            return min(self.rate * math.sqrt(math.expm1(x)), 1 / self.ratio)
+        return min(self.rate * 2 * math.sqrt(math.sinh(x)), 2 / self.ratio)
+
+    def span(self) -> float:
+        """About half the range of the losses that matter."""
+        return 4 / self.ratio * (1 / self.ratio + 5)
+
+
+@dataclass(frozen=True)
+class BoundedLoss:
+    """``times`` releases, each (epsilon, delta)-DP."""
+
+    epsilon: float
+    delta: float
+    times: int
+
+    def spread(self, neighbours: Neighbours) -> float:
+        """Standard deviation of the privacy loss of one release, roughly (no guarantee)."""
+        return self.epsilon
+
+    def span(self) -> float:
+        """Half the range of the losses."""
+        return self.epsilon
+
+
+def gaussian_guess(groups: tuple[SampledGaussian | BoundedLoss, ...], near: Neighbours) -> float:
+    """The mu of a central limit theorem: a place to start a search, never an answer."""
+    return math.sqrt(math.fsum(g.times * g.spread(near) ** 2 for g in groups))
 
 
 @dataclass

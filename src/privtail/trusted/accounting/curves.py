@@ -30,10 +30,6 @@ class Curve(Protocol):
         """An epsilon for which the releases are (epsilon, delta)-DP; inf when none is known."""
         ...
 
-    def delta(self, epsilon: float) -> float:
-        """A delta for which the releases are (epsilon, delta)-DP."""
-        ...
-
 
 def up(x: float) -> float:
     """``x`` plus what a few roundings can have lost."""
@@ -103,10 +99,6 @@ class NoPrivacy:
         """Always infinite (a delta of 1 promises nothing)."""
         return math.inf
 
-    def delta(self, epsilon: float) -> float:
-        """Always 1."""
-        return 1.0
-
 
 @dataclass(frozen=True)
 class ApproximateDP:
@@ -115,8 +107,7 @@ class ApproximateDP:
     Formal guarantee
     ----------------
     Sums of (epsilon_i, delta_i) compose, also when chosen adaptively (Dwork, Kenthapadi, McSherry,
-    Mironov, Naor 2006; Rogers, Roth, Ullman, Vadhan 2016). For epsilon below the loss, ``delta`` is
-    that of the pair that dominates every (loss, slack)-DP mechanism (Kairouz, Oh, Viswanath 2015).
+    Mironov, Naor 2006; Rogers, Roth, Ullman, Vadhan 2016).
     """
 
     loss: Fraction
@@ -137,14 +128,6 @@ class ApproximateDP:
         below = math.nextafter(written, 0.0)
         # The double that prints as 0.3 lies below 3/10 and still means it.
         return below if math.isfinite(written) and decimal(below) >= self.loss else written
-
-    def delta(self, epsilon: float) -> float:
-        """Exact for the dominating pair, rounded up."""
-        loss, slack = rounded_up(self.loss), rounded_up(self.slack)
-        if epsilon >= loss:
-            return slack
-        excess = -math.expm1(epsilon - loss) / (1 + math.exp(-loss)) * (1 + 8 * ULP)
-        return min(1.0, slack + (1 - slack) * excess * (1 + 4 * ULP))
 
 
 @dataclass(frozen=True)
@@ -291,10 +274,6 @@ class ButFor:
             return math.inf
         return self.curve.epsilon((delta - self.slack) * (1 - 4 * ULP))
 
-    def delta(self, epsilon: float) -> float:
-        """That of the curve, and the slack."""
-        return min(1.0, up(self.curve.delta(epsilon) + self.slack))
-
 
 @dataclass(frozen=True)
 class Basic:
@@ -313,13 +292,6 @@ class Basic:
         remaining = delta - rounded_up(self.second.slack) * (1 + ULP)
         total = self.second.epsilon(delta) + self.first.epsilon(remaining)
         return total * (1 + 2 * ULP)
-
-    def delta(self, epsilon: float) -> float:
-        """The second group takes its loss, the first the rest of epsilon."""
-        remaining = epsilon - rounded_up(self.second.loss) * (1 + ULP)
-        if remaining < 0:
-            return 1.0
-        return min(1.0, self.first.delta(remaining) + rounded_up(self.second.slack))
 
 
 @dataclass(frozen=True)
@@ -346,14 +318,6 @@ class Searched:
         """The conversion at the best order found, rounded up."""
         below = delta * (1 - 4 * ULP)
         return up(self.shift + ZeroConcentratedDP(self.rho).epsilon(below / up(self.factor)))
-
-    def delta(self, epsilon: float) -> float:
-        """The conversion at the best order found, rounded up."""
-        below = epsilon * (1 - 4 * ULP) - self.shift
-        if below <= 0 or math.isinf(self.factor):
-            return 1.0
-        raised = up(self.factor) * ZeroConcentratedDP(self.rho).delta(below)
-        return min(1.0, up(raised))
 
 
 def search_surcharge(rho: float, trials: int) -> tuple[float, float]:

@@ -7,53 +7,12 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from privtail.trusted.accounting.bill import BoundedLoss, SampledGaussian, gaussian_guess
 from privtail.trusted.accounting.curves import first_below
 from privtail.trusted.budget import Neighbours
 
 # Larger epsilons are reported as infinite.
 _LARGEST = 1e6
-
-
-@dataclass(frozen=True)
-class SampledGaussian:
-    """``times`` batches at ``rate``, each with one Gaussian of std / radius ``ratio``."""
-
-    rate: float
-    ratio: float
-    times: int
-
-    def spread(self, neighbours: Neighbours) -> float:
-        """Standard deviation of the privacy loss of one batch, roughly (no guarantee)."""
-        x = min(self.ratio**-2, 600.0) if self.ratio > 1e-2 else 600.0
-        if neighbours == "zero_out":
-            return min(self.rate * math.sqrt(math.expm1(x)), 1 / self.ratio)
-        return min(self.rate * 2 * math.sqrt(math.sinh(x)), 2 / self.ratio)
-
-    def span(self) -> float:
-        """About half the range of the losses that matter."""
-        return 4 / self.ratio * (1 / self.ratio + 5)
-
-
-@dataclass(frozen=True)
-class BoundedLoss:
-    """``times`` releases, each (epsilon, delta)-DP."""
-
-    epsilon: float
-    delta: float
-    times: int
-
-    def spread(self, neighbours: Neighbours) -> float:
-        """Standard deviation of the privacy loss of one release, roughly (no guarantee)."""
-        return self.epsilon
-
-    def span(self) -> float:
-        """Half the range of the losses."""
-        return self.epsilon
-
-
-def gaussian_guess(groups: tuple[SampledGaussian | BoundedLoss, ...], near: Neighbours) -> float:
-    """The mu of a central limit theorem: a place to start a search, never an answer."""
-    return math.sqrt(math.fsum(g.times * g.spread(near) ** 2 for g in groups))
 
 
 @functools.lru_cache(maxsize=4)
@@ -170,8 +129,3 @@ class Renyi:
         if delta <= 0:
             return math.inf
         return float(self._accountant.get_epsilon(delta * (1 - 1e-12))) * (1 + 1e-9)
-
-    def delta(self, epsilon: float) -> float:
-        """The smallest over the orders, rounded up."""
-        raw = float(self._accountant.get_delta(epsilon))
-        return min(1.0, raw * (1 + 1e-9))

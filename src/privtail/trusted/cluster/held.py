@@ -184,7 +184,7 @@ class Held:
         if targets is None or not self._targets:
             return records, None
         if isinstance(targets, Labels):
-            return records, targets.coded(Distinct(*self._targets[0]), codes)
+            return records, targets.like(Distinct(*self._targets[0]), codes)
         return records, targets.like(*(array for _, array in self._targets))
 
     def __getstate__(self) -> dict[str, Any]:

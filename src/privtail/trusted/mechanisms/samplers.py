@@ -21,8 +21,7 @@ way a draw takes depends on the noise, and not on the values.
 
 **Integer noise.** The discrete Laplace and the Gumbel noise of a selection are OpenDP's.
 
-`SimulatedSampler` has the same laws up to the rounding of doubles, is seeded and fast, and is for
-experiments only.
+Integers with noise are cut at `INTEGER_LIMIT`, which is post-processing.
 """
 
 from __future__ import annotations
@@ -32,61 +31,27 @@ import secrets
 import threading
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privtail.trusted.deals import Coins
+from privtail.trusted.sensitivity import INTEGER_LIMIT
+
+if TYPE_CHECKING:
+    from privtail.trusted.mechanisms.simulated import SimulatedSampler
 
 Integers = NDArray[np.int64]
 Doubles = NDArray[np.float64]
-LARGEST = 2**62
-"""Integers with noise are cut here, which is post-processing."""
-
 _TWO_PI = np.longdouble("6.28318530717958647692528676655900576839433879875")
 
 
 _HERE, _LOCK = threading.local(), threading.Lock()
 
 
-class Sampler(Protocol):
-    """Draws noise on integers."""
-
-    exact: bool
-
-    def gaussian(self, values: Integers, scale: float) -> Integers:
-        """``values`` plus independent normals of deviation ``scale``, rounded to integers."""
-        ...
-
-    def laplace(self, values: Integers, scale: float) -> Integers:
-        """``values`` plus independent discrete Laplace noise of parameter ``scale``."""
-        ...
-
-    def top(self, values: Integers, scale: float, count: int) -> Integers:
-        """Indices of the ``count`` largest of ``values`` plus Gumbel noise of ``scale``."""
-        ...
-
-    def scaled_laplace_lognormal(
-        self, values: Integers, sizes: Doubles, scale: float, spread: float
-    ) -> Integers:
-        """``values`` plus ``sizes`` x ``scale`` x X exp(``spread`` Y), rounded to integers.
-
-        X is Laplace of parameter 1, Y standard normal, both fresh for every entry.
-        """
-        ...
-
-    def scaled_normal(self, values: Integers, sizes: Doubles, scale: float) -> Integers:
-        """``values`` plus ``sizes`` x ``scale`` x independent normals, rounded to integers."""
-        ...
-
-    def below(self, count: int) -> int:
-        """A uniform whole number in 0 .. count - 1, as secret as the noise."""
-        ...
-
-    def coins(self, rate: float) -> Coins:
-        """Fresh independent coins, one for every id, as secret as the noise."""
-        ...
+Sampler: TypeAlias = "ExactSampler | SimulatedSampler"
+"""Draws noise on integers."""
 
 
 @cache
@@ -156,7 +121,7 @@ def _rounded(formula: Callable[..., Any], cells: list[int]) -> int:
             enclosure = formula(iv, *(iv.mpf([k, k + 1]) / 2**bits for k in cells))
             low, high = (to_int(end, "n") for end in enclosure._mpi_)
             if low == high:
-                return min(max(int(low), -LARGEST), LARGEST)
+                return min(max(int(low), -INTEGER_LIMIT), INTEGER_LIMIT)
         bits += 64
         cells = [k << 64 | int.from_bytes(os.urandom(8), "big") for k in cells]
 
@@ -263,7 +228,7 @@ def _short_way(
         middle = (near + far) / 2 * cosine * real(scale)
         width = ((far - near) / 2 + far * (real(2) ** -61 + 4 * e)) * real(scale)
         low, high = np.rint(middle - width), np.rint(middle + width)
-        decided = (low == high) & (np.abs(low) < LARGEST)
+        decided = (low == high) & (np.abs(low) < INTEGER_LIMIT)
     return np.where(decided, low, 0).astype(np.int64), decided
 
 
@@ -273,24 +238,32 @@ class ExactSampler:
     exact = True
 
     def gaussian(self, values: Integers, scale: float) -> Integers:
+        """``values`` plus independent normals of deviation ``scale``, rounded to integers."""
         flat = values.ravel()
         bits = np.frombuffer(os.urandom(32 * flat.size), ">u8").reshape(-1, 2, 2)
         noise, decided = _short_way(bits[:, 0, 0], bits[:, 1, 0], scale)
-        noisy: Integers = np.clip(flat + noise, -LARGEST, LARGEST)
+        noisy: Integers = np.clip(flat + noise, -INTEGER_LIMIT, INTEGER_LIMIT)
         for i in np.flatnonzero(~decided):
             cells = [(int(high) << 64) | int(low) for high, low in bits[i]]
             noisy[i] = _rounded(_noisy(int(flat[i]), 1.0, scale), cells)
         return noisy.reshape(values.shape)
 
     def laplace(self, values: Integers, scale: float) -> Integers:
+        """``values`` plus independent discrete Laplace noise of parameter ``scale``."""
         return np.array(_laplace(scale)(_vector(values)), dtype=np.int64)
 
     def top(self, values: Integers, scale: float, count: int) -> Integers:
+        """Indices of the ``count`` largest of ``values`` plus Gumbel noise of ``scale``."""
         return np.array(_top(scale, count)(_vector(values)), dtype=np.int64)
 
     def scaled_laplace_lognormal(
         self, values: Integers, sizes: Doubles, scale: float, spread: float
     ) -> Integers:
+        """``values`` plus ``sizes`` x ``scale`` x X exp(``spread`` Y), rounded to integers.
+
+        X is Laplace of parameter 1, Y standard normal, both fresh for every entry.
+        """
+
         def one(value: int, size: float) -> Callable[..., Any]:
             def formula(iv: Any, a: Any, b: Any, u: Any, v: Any) -> Any:
                 noise = _log(iv, a / b) * _exp(iv, iv.mpf(spread) * _normal(iv, u, v))
@@ -302,54 +275,15 @@ class ExactSampler:
         return np.array([_rounded(one(*pair), _uniforms(4)) for pair in pairs], dtype=np.int64)
 
     def scaled_normal(self, values: Integers, sizes: Doubles, scale: float) -> Integers:
+        """``values`` plus ``sizes`` x ``scale`` x independent normals, rounded to integers."""
         pairs = zip(values.tolist(), sizes.tolist(), strict=True)
         noisy = [_rounded(_noisy(*pair, scale), _uniforms(2)) for pair in pairs]
         return np.array(noisy, dtype=np.int64)
 
     def below(self, count: int) -> int:
+        """A uniform whole number in 0 .. count - 1, as secret as the noise."""
         return secrets.randbelow(count)
 
     def coins(self, rate: float) -> Coins:
+        """Fresh independent coins, one for every id, as secret as the noise."""
         return Coins(rate, secret())
-
-
-class SimulatedSampler:
-    """Seeded NumPy noise: fast, repeatable, not private."""
-
-    exact = False
-
-    def __init__(self, seed: int | np.random.SeedSequence | None) -> None:
-        self._rng = np.random.default_rng(seed)
-
-    def gaussian(self, values: Integers, scale: float) -> Integers:
-        noise = np.rint(self._rng.normal(0.0, scale, values.shape))
-        return values + noise.astype(np.int64)
-
-    def laplace(self, values: Integers, scale: float) -> Integers:
-        p = -np.expm1(-1.0 / scale)
-        difference = self._rng.geometric(p, values.shape) - self._rng.geometric(p, values.shape)
-        return values + difference
-
-    def top(self, values: Integers, scale: float, count: int) -> Integers:
-        noisy = values + self._rng.gumbel(0.0, scale, values.shape)
-        return np.argsort(-noisy, kind="stable")[:count]
-
-    def scaled_laplace_lognormal(
-        self, values: Integers, sizes: Doubles, scale: float, spread: float
-    ) -> Integers:
-        x = self._rng.laplace(0.0, 1.0, values.shape)
-        y = self._rng.normal(0.0, 1.0, values.shape)
-        return _whole(values + sizes * scale * x * np.exp(spread * y))
-
-    def scaled_normal(self, values: Integers, sizes: Doubles, scale: float) -> Integers:
-        return _whole(values + sizes * scale * self._rng.normal(0.0, 1.0, values.shape))
-
-    def below(self, count: int) -> int:
-        return int(self._rng.integers(count))
-
-    def coins(self, rate: float) -> Coins:
-        return Coins(rate, self._rng.bytes(32))
-
-
-def _whole(x: Doubles) -> Integers:
-    return np.clip(np.rint(x), -float(LARGEST), float(LARGEST)).astype(np.int64)

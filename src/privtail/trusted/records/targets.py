@@ -176,10 +176,10 @@ class Labels(PrivateRows):
         self._codes: NDArray[np.int32] | None = None
         self._lock = threading.Lock()
 
-    def like(self, y: Any) -> Labels:
-        """The target of other rows, with the same declaration."""
+    def like(self, y: Any, codes: Mapping[Any, int] | None = None) -> Labels:
+        """The target of other rows, with the same declaration, or that of these ``codes``."""
         other = Labels(y, len(y))
-        other._declared, other._element = self._declared, self._element
+        other._declared, other._element = codes or self._declared, self._element
         return other
 
     exposed = False
@@ -191,12 +191,6 @@ class Labels(PrivateRows):
     def codes_declared(self) -> Mapping[Any, int] | None:
         """The code of every declared label, which is public; None where none is declared."""
         return self._declared
-
-    def coded(self, y: Any, codes: Mapping[Any, int] | None) -> Labels:
-        """The target of other rows, whose labels are coded by ``codes``."""
-        other = self.like(y)
-        other._declared = codes
-        return other
 
     def part(self, ids: slice) -> Labels:
         """The target of these ids, as one of its own."""

@@ -63,18 +63,7 @@ def trimmed_gradient(batch: Batch, loss: AnyLoss, w: ArrayLike, mechanism: Trimm
         gradients[~counted] = 0.0
         return gradients.reshape(len(z), w.size)
 
-    return _trimmed(batch, mechanism, w.size, values, targets=True)
-
-
-def trimmed_means(batch: Batch, mechanism: TrimmedMean) -> Doubles:
-    """Released trimmed means of the mapped columns, (d,); like `trimmed_gradient`."""
-
-    def values(block: Block) -> Doubles:
-        z = block.rows.transformed()
-        z[~np.isfinite(z).all(axis=1)] = 0.0
-        return z
-
-    return _trimmed(batch, mechanism, batch.problem.d, values, targets=False)
+    return _trimmed(batch, mechanism, w.size, values)
 
 
 def aggregate(
@@ -104,11 +93,7 @@ def aggregate(
 
 
 def _trimmed(
-    batch: Batch,
-    mechanism: TrimmedMean,
-    size: int,
-    values: Callable[[Block], Doubles],
-    targets: bool,
+    batch: Batch, mechanism: TrimmedMean, size: int, values: Callable[[Block], Doubles]
 ) -> Doubles:
     if type(mechanism) is not TrimmedMean:
         raise IncompatibleParts("A trimmed mean is released by TrimmedMean only.")
@@ -129,7 +114,7 @@ def _trimmed(
             columns[:, ids] = mechanism.on_grid(values(seen)[:, part], bits)
 
         at_once = max(partitions.BLOCK_ROWS, NARROW // batch.problem.d)
-        batch._data.visit(block, batch._seen, targets, at_once)
+        batch._data.visit(block, batch._seen, True, at_once)
         released.append(mechanism.release(columns, batch.problem, sampler))
     batch._opening.released()
     return np.concatenate(released)
