@@ -46,7 +46,14 @@ class Cells:
         return self._cells[place]
 
 
-SEQUENCES: list[Any] = [list, tuple, deque, UserList, Cells]
+class Untyped(Cells):
+    """A sequence of which NumPy makes an array whose type follows from the cells."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self._cells, dtype=dtype)
+
+
+SEQUENCES: list[Any] = [list, tuple, deque, UserList, Cells, Untyped]
 OTHERS: list[list[Any]] = [
     [1.0, 2.0, 3.0],
     ["a", "b", "1"],
@@ -133,6 +140,14 @@ def test_the_check_sees_the_shape_that_numpy_finds() -> None:
 
     with pytest.raises(AssertionError):
         read_alone(found, list, [[1.0], [2.0], [3.0]], 3.0, 2)
+
+
+def test_the_check_sees_a_type_that_follows_from_the_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sabotage: whoever has ``__array__`` is believed to have a type."""
+    monkeypatch.setattr(arrays, "_is_typed", lambda values: hasattr(values, "__array__"))
+    assert as_number_cells(Untyped([True, False, True])) == [1.0, 0.0, 1.0]
+    with pytest.raises(InvalidInput, match="is not numeric"):
+        as_number_cells(Untyped([True, False, None]))
 
 
 @pytest.mark.parametrize("read", [as_label_cells, as_category_cells, as_person_cells])

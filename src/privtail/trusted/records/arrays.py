@@ -25,7 +25,7 @@ from numpy.typing import DTypeLike, NDArray
 from privtail.compilation import QUIET, apart, by_hand
 from privtail.schema import containers
 from privtail.trusted.records.arrow import arrow_doubles, arrow_ids, arrow_objects
-from privtail.trusted.records.kinds import room
+from privtail.trusted.records.kinds import LIBRARIES, room
 
 _TYPED = ("dtype", "__array__", "__array_interface__", "__array_struct__")
 """What containers have whose cells are of one public type, or `object` by declaration."""
@@ -35,13 +35,24 @@ def is_listed(values: Any) -> bool:
     """Whether this is a sequence of cells without a type: a list, a tuple, a deque, a range."""
     if isinstance(values, str | bytes | bytearray | Mapping):
         return False
-    if any(hasattr(values, name) for name in _TYPED):
+    if _is_typed(values):
         return False
     try:
         memoryview(values)
     except TypeError:
         return hasattr(values, "__len__") and hasattr(values, "__getitem__")
     return False
+
+
+def _is_typed(values: Any) -> bool:
+    """Whether a container says of which type its cells are.
+
+    One of a class that nobody knows, with ``__array__`` and nothing else of `_TYPED`, says it not:
+    NumPy would find a type that follows from the cells.
+    """
+    if room(values) in LIBRARIES or column_names(values) is not None:
+        return any(hasattr(values, name) for name in _TYPED)
+    return any(hasattr(values, name) for name in _TYPED if name != "__array__")
 
 
 def is_column(values: Any) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from privtail.schema.kinds import Kind
 from privtail.schema.types import is_number, is_text
 
-_LIBRARIES = ("dask", "numpy", "pandas", "polars", "pyarrow")
+LIBRARIES = ("dask", "numpy", "pandas", "polars", "pyarrow")
 _BOOLEAN, _SINGLE = np.dtype(np.bool_), np.dtype(np.float32)
 _NAMED = {
     "boolean": _BOOLEAN, "bool": _BOOLEAN, "bool[pyarrow]": _BOOLEAN,
@@ -26,7 +26,7 @@ _NAMED = {
 def room(values: Any) -> str:
     """The library that the class of a container is from, or one that it is derived from."""
     rooms = [kind.__module__.partition(".")[0] for kind in type(values).__mro__]
-    return next((name for name in rooms if name in _LIBRARIES), rooms[0])
+    return next((name for name in rooms if name in LIBRARIES), rooms[0])
 
 
 def element_type(values: Any) -> np.dtype[Any] | None:
