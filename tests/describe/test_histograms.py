@@ -85,3 +85,11 @@ def test_edges_and_levels_that_are_text_are_refused_before_anything_is_charged()
         with pytest.raises(InvalidInput, match=f"{what} must be numbers"):
             ask()
     assert ledger.spent == (0, 0)
+
+
+def test_a_printed_histogram_has_a_line_for_every_bin() -> None:
+    x = np.arange(4_000.0)
+    found = privtail.private_histogram(x, edges=[0, 1_000, 5_000], epsilon=5)
+    lines = str(found).splitlines()
+    assert lines[1].startswith("0 to 1000: ")
+    assert [line.partition(":")[0] for line in lines][:4:3] == ["below", "above"]

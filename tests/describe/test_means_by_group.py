@@ -60,3 +60,12 @@ def test_groups_are_named_and_not_given_as_values():
     for values in (frame["region"], np.arange(9)):
         with pytest.raises(InvalidInput, match="by their names"):
             private_mean(frame, by=values, categories=["a", "b", "c"], epsilon=1.0)
+
+
+def test_a_printed_mean_names_its_groups() -> None:
+    frame = pd.DataFrame({"cost": np.arange(4_000.0), "region": ["north", "south"] * 2_000})
+    found = private_mean(frame, by="region", categories=["north", "south"], epsilon=5)
+    lines = str(found).splitlines()
+    assert [line.partition(" = ")[0] for line in lines[:2]] == ["north", "south"]
+    assert found.privacy_.headline in lines
+    assert "[" in str(private_mean(frame["cost"], epsilon=5))

@@ -99,6 +99,17 @@ class HistogramEstimate:
         """
         return count_interval(self.counts, self.noise_std, confidence, self.privacy_.n)
 
+    def __str__(self) -> str:
+        bins = zip(self.edges, self.edges[1:], self.counts, self.conf_int(), strict=False)
+        lines = [
+            f"{start:.6g} to {end:.6g}: {count:,.0f} [{low:,.0f}, {high:,.0f}]"
+            for start, end, count, (low, high) in bins
+        ]
+        return "\n".join([
+            f"below: {self.below:,.0f}", *lines, f"above: {self.above:,.0f}",
+            f"[...] is a 95 % interval for the noise of standard deviation {self.noise_std:.3g}",
+        ])  # fmt: skip
+
 
 @interruptible
 @steady

@@ -127,12 +127,17 @@ class MeanEstimate:
     def to_text(self) -> str:
         """Every mean with its interval of 95 % for these rows, and the promise in one line."""
         ends = self.conf_int(sampling=False).reshape(-1, 2)
-        rows = zip(np.ravel(self.value), ends, np.ravel(self.reliable), strict=True)
+        names = [", ".join(map(str, group)) + " = " for group in self.groups] or [""]
+        names = np.repeat(names, len(ends) // len(names)).tolist()
+        rows = zip(names, np.ravel(self.value), ends, np.ravel(self.reliable), strict=True)
         lines = [
-            f"{value:.6g} [{low:.6g}, {high:.6g}]" + ("" if reliable else "  not reliable")
-            for value, (low, high), reliable in rows
+            f"{name}{value:.6g} [{low:.6g}, {high:.6g}]" + ("" if reliable else "  not reliable")
+            for name, value, (low, high), reliable in rows
         ]
         return "\n".join([*lines, self.privacy_.headline])
+
+    def __str__(self) -> str:
+        return self.to_text()
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(self.to_text())}</pre>"
