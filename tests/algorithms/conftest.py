@@ -114,7 +114,7 @@ def watched(monkeypatch, simulated_is_booked) -> Watched:
 
     def watch_batch(self, sampling, map_):
         opened = batch(self, sampling, map_)
-        seen.batches.append(np.arange(self.problem.n)[opened._seen.within(0, self.problem.n)])
+        seen.batches.append(np.arange(self.problem.n)[opened._sample.within(0, self.problem.n)])
         seen.charged.append((sampling, []))
         return opened
 

@@ -31,7 +31,7 @@ TRUSTED = SOURCE / "trusted"
 PRIVATE = {
     "_value", "_sensitivity", "_opening", "_data", "_last", "_targets", "_sampler", "_ledger",
     "_plan", "_cursor", "_current", "_public", "_deals", "_X", "_y", "_codes", "_parts", "_curator",
-    "_seen", "_sums", "_batch", "_with", "_events", "_next", "_groups", "_persons", "_kept",
+    "_sample", "_sums", "_batch", "_with", "_events", "_next", "_groups", "_persons", "_kept",
     "_leaders", "_shares", "_keys", "_key", "_opened", "_format", "_copies", "_found",
 }  # fmt: skip
 """Attributes of the core that hold records, noise, or the right to release."""

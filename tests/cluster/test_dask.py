@@ -100,8 +100,8 @@ def test_a_fit_reads_the_rows_as_often_as_its_plan_says(
     client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     away, asked = spread_out(rows(), CUTS[2]), []
-    ask = Spread._asked
-    monkeypatch.setattr(Spread, "_asked", lambda *given: [asked.append(1), ask(*given)][1])
+    ask = Spread._partials
+    monkeypatch.setattr(Spread, "_partials", lambda *given: [asked.append(1), ask(*given)][1])
     model = DPLinearRegression(**options()).fit(away[FEATURES], away["cost"])
     assert len(asked) == model.plan_.passes
     assert model.plan_.bytes_per_pass == 8 * N * (len(FEATURES) + 1)
@@ -468,7 +468,7 @@ def test_a_failing_answer_quotes_no_cell(client: Any) -> None:
 
 def test_nothing_shows_a_cell(held: Spread) -> None:
     futures = held._kept or []
-    partial = held._asked(held_question())[0]
+    partial = held._partials(held_question())[0]
     shown = repr([held, held._reading, partial, *futures]) + str([f.key for f in futures])
     assert all(repr(value) not in shown for value in rows()["a"])
     assert repr(futures[0].result()) == "Held()"

@@ -38,7 +38,7 @@ from privtail.trusted.batch import Batch
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.dataset import Dataset
-from privtail.trusted.deals import Deal, Seen
+from privtail.trusted.deals import Deal, Sample
 from privtail.trusted.events import Round
 from privtail.trusted.maps import FeatureMap, PredictionRanges
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -249,7 +249,7 @@ def test_labels_in_any_partitions() -> None:
     curator = Curator(np.ones((8, 1)), y, classes=(), budget=Budget(1.0, 1e-6))
     curator.open((Round(events=()),))
     batch = curator.everyone()
-    seen = pickle.loads(pickle.dumps(batch._seen))  # noqa: S301
+    seen = pickle.loads(pickle.dumps(batch._sample))  # noqa: S301
     whole = batch._data.counts(seen)
     assert whole == {"a": 2, "b": 1, "c": 1, 1: 3}
     parts: Counter[Any] = Counter()
@@ -268,8 +268,8 @@ class Divided:
     def sums(self, question: Question) -> Any:
         return away(question, list(self.windows))
 
-    def counts(self, seen: Seen) -> Counter[Any]:
-        return sum((counted(seen, window) for window in self.windows), Counter())
+    def counts(self, sample: Sample) -> Counter[Any]:
+        return sum((counted(sample, window) for window in self.windows), Counter())
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 8.0])

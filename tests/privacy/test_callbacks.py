@@ -107,7 +107,7 @@ def test_threads_leave_the_filters_as_they_were() -> None:
     filters = list(warnings.filters)
 
     def call(_: int) -> Any:
-        return callbacks.asked(CUSTOM).derivatives(np.zeros((20, 1)), np.full(20, 9.0))
+        return callbacks.core_loss(CUSTOM).derivatives(np.zeros((20, 1)), np.full(20, 9.0))
 
     with ThreadPoolExecutor(8) as pool:
         assert len(list(pool.map(call, range(200)))) == 200

@@ -98,7 +98,7 @@ def test_keys_are_of_the_operating_system_and_new_in_every_round() -> None:
             sampling = PoissonBatches(RATE)
             curator.open((Round(events=(), sampling=sampling, times=2),))
             rounds = curator.rounds(sampling, 2)
-            batches[noise] += [b._seen.within(0, N).tolist() for b in rounds]  # type: ignore[union-attr]
+            batches[noise] += [b._sample.within(0, N).tolist() for b in rounds]  # type: ignore[union-attr]
     a, b, c, d = batches["exact"]
     assert len({tuple(x) for x in (a, b, c, d)}) == 4
     a, b, c, d = batches["simulated"]

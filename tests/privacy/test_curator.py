@@ -365,7 +365,7 @@ def test_what_is_planned_is_what_is_spent(neighbours: Any, monkeypatch: pytest.M
 
 
 def ids_of(batch: Batch) -> list[int]:
-    ids = batch._seen.within(0, N)
+    ids = batch._sample.within(0, N)
     return list(range(N))[ids] if isinstance(ids, slice) else [int(i) for i in ids]
 
 

@@ -123,7 +123,7 @@ def test_one_deal_asked_for_in_pieces_is_one_deal() -> None:
     seen = np.zeros(n, dtype=int)
     for _ in range(10):
         for batch in curator.rounds(parts, 1):
-            seen[batch._seen.within(0, n)] += 1
+            seen[batch._sample.within(0, n)] += 1
             batch.means(MEAN).release(NOISE)
     assert (seen == 1).all()
 

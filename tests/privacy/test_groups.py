@@ -337,7 +337,7 @@ def test_products_of_norms_are_rounded_up() -> None:
 
 
 def ids_of(b: Batch) -> list[int]:
-    ids = b._seen.within(0, b._problem.most)
+    ids = b._sample.within(0, b._problem.most)
     assert not isinstance(ids, slice)
     return [int(i) for i in ids]
 
@@ -500,7 +500,7 @@ def test_without_groups_nothing_changes() -> None:
     curator = Curator(X0, Y0, budget=Budget(1.0, 1e-6), random_state=3)
     curator.open((Round(events=()),))
     b = curator.everyone()
-    assert b._seen.within(0, N) == slice(0, N)
+    assert b._sample.within(0, N) == slice(0, N)
     assert b.problem == Problem(n=N, d=D)
     alone = curate(X0, Y0, np.arange(N), 1)
     for question in QUESTIONS.values():
@@ -586,7 +586,7 @@ def test_a_ledger_of_rows_does_not_pay_for_persons() -> None:
 def counted(y: Any, groups: Any, max_rows: int) -> dict[Any, int]:
     b = curate(np.ones((len(y), 1)), y, groups, max_rows, classes=())
     targets: Any = b._data.targets
-    return dict(targets.counts(b._seen.within(0, len(y))))
+    return dict(targets.counts(b._sample.within(0, len(y))))
 
 
 @pytest.mark.parametrize("max_rows", [1, 3])

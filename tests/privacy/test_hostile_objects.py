@@ -41,7 +41,7 @@ from privtail.trusted.folds import Folds
 from privtail.trusted.losses import rowwise
 from privtail.trusted.losses.loops import logistic_derivatives
 from privtail.trusted.maps import FeatureMap, PredictionRanges
-from privtail.trusted.means import AskedMean, Ball, Interval, as_asked
+from privtail.trusted.means import Ball, CheckedMean, Interval, checked_mean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.selection import NoisyTopK
 from privtail.trusted.opening import Opening
@@ -191,7 +191,7 @@ def test_no_class_passes_for_ours_by_saying_so(monkeypatch):
 
     assert moved(ask, X, y, X2, y) <= 1
     assert set(seen) == {1}
-    assert "pure" in str(callbacks.asked(loss).assumptions)
+    assert "pure" in str(callbacks.core_loss(loss).assumptions)
 
     noise = alike(GaussianNoise)()
     with pytest.raises(IncompatibleParts, match="opened by one of"):
@@ -637,7 +637,7 @@ def test_a_range_has_a_size():
     shrunk = Ball(1.0)
     object.__setattr__(shrunk, "radius", -1.0)
     with pytest.raises(InvalidInput, match="above zero"):
-        as_asked(AskedMean(shrunk, 1))
+        checked_mean(CheckedMean(shrunk, 1))
 
 
 class Answers:

@@ -38,7 +38,7 @@ from privtail.summaries.column_summaries import ColumnSummaries
 from privtail.summaries.summary import BEYOND, Summary
 from privtail.trusted.accounting.curves import GaussianDP, ZeroConcentratedDP
 from privtail.trusted.allowance import Allowance
-from privtail.trusted.callbacks import asked
+from privtail.trusted.callbacks import core_loss
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.maps import PredictionRanges
 from privtail.trusted.problem import Problem
@@ -232,7 +232,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         found = search.run(mechanism, len(candidates), fit, score)
         for model, _ in candidates:
             if isinstance(model, PrivateRegressor):
-                curator.assume(asked(model.objective()).assumptions)
+                curator.assume(core_loss(model.objective()).assumptions)
         self._keep(found, candidates[found.candidate][1], labels)
         self.score_noise_std_ = search.noise(mechanism, score)
         self.trial_epsilon_ = max(p.epsilon for p in plans)

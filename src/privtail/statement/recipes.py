@@ -12,7 +12,7 @@ from typing import Any
 
 from privtail.errors import InvalidInput, PrivtailError
 from privtail.trusted.events import Recipe
-from privtail.trusted.means import AskedMean, Ball, Interval
+from privtail.trusted.means import Ball, CheckedMean, Interval
 from privtail.trusted.problem import Problem
 from privtail.trusted.sensitivity import Sensitivity
 
@@ -40,7 +40,7 @@ def followed(problem: Problem, recipe: Recipe) -> Sensitivity:
 def _asked(problem: Problem, name: str, parameters: list[Any]) -> Sensitivity:
     if name == "mean":
         question, size, blocks, *named = parameters
-        return _mean(problem, question, size, AskedMean(_range(*named), blocks))
+        return _mean(problem, question, size, CheckedMean(_range(*named), blocks))
     if name == "moments":
         radius, columns = parameters
         return replace(problem, d=columns).moments(radius)
@@ -57,7 +57,7 @@ def _asked(problem: Problem, name: str, parameters: list[Any]) -> Sensitivity:
     return answers[name](*parameters)
 
 
-def _mean(problem: Problem, question: str, size: int, mean: AskedMean) -> Sensitivity:
+def _mean(problem: Problem, question: str, size: int, mean: CheckedMean) -> Sensitivity:
     """A mean of ``size`` coordinates, as a problem of so many features has it."""
     if question == "scores":
         return problem.scores(size, mean)

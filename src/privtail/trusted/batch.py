@@ -22,12 +22,12 @@ from numpy.typing import ArrayLike, NDArray
 from privtail.errors import IncompatibleParts, InvalidInput, NotReleased
 from privtail.losses import AnyLoss, Loss
 from privtail.trusted import callbacks, partitions, questions
-from privtail.trusted.callbacks import AskedLoss
+from privtail.trusted.callbacks import CoreLoss
 from privtail.trusted.contributions import median
 from privtail.trusted.dataset import Dataset
-from privtail.trusted.deals import Seen
+from privtail.trusted.deals import Sample
 from privtail.trusted.maps import FeatureMap, PredictionRanges
-from privtail.trusted.means import AskedMean, Ball, Interval, RobustMean, as_asked
+from privtail.trusted.means import Ball, CheckedMean, Interval, RobustMean, checked_mean
 from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
@@ -54,7 +54,7 @@ class Batch:
     ----------
     data : all records.
     problem : the public sizes in this round.
-    seen : which ids are in this round.
+    sample : the ids of the records in this round.
     opening : the right to make the planned releases of the round.
     map_ : the public feature map of all questions; an own copy.
     everyone : whether the round has all records that count.
@@ -66,7 +66,7 @@ class Batch:
         self,
         data: Dataset,
         problem: Problem,
-        seen: Seen,
+        sample: Sample,
         opening: Opening,
         *,
         map_: FeatureMap,
@@ -74,7 +74,7 @@ class Batch:
         private: bool,
         assume: Callable[[Sequence[str]], None],
     ) -> None:
-        self._data, self._seen, self._opening = data, seen, opening
+        self._data, self._sample, self._opening = data, sample, opening
         self._problem, self._everyone, self._private = problem, everyone, private
         self._assume, self._map = assume, map_
 
@@ -90,8 +90,8 @@ class Batch:
         blocks x diameter / n, because the gradient of a record is forced onto the range of
         ``mean``, and a record changes one of the block sums, whose median is taken.
         """
-        w, called = self._parameters(w), self._asked(loss)
-        mean = self._finite(called, w, as_asked(mean))
+        w, called = self._parameters(w), self._core_loss(loss)
+        mean = self._finite(called, w, checked_mean(mean))
         rows = max(1, CACHED // w.size) if called.gradients else 0
         term = questions.Gradient(called, w, mean.range)
         sums = self._sums(term, (mean.blocks, *w.shape), rows=rows)
@@ -108,7 +108,7 @@ class Batch:
         """
         mean = _bounded(mean, "derivatives")
         term = questions.Derivatives(
-            self._asked(loss), self._parameters(w), mean.range, _copied(ranges)
+            self._core_loss(loss), self._parameters(w), mean.range, _copied(ranges)
         )
         sums = self._sums(term, (mean.blocks, 1, self.problem.outputs), rows=0)
         return self._answer(median(sums), self.problem.derivatives(mean))
@@ -133,9 +133,9 @@ class Batch:
         because each loss is forced onto [0, bound], the range of ``mean``. All scores move in the
         same direction if a record is emptied.
         """
-        mean = as_asked(mean)
+        mean = checked_mean(mean)
         answer = self.problem.scores(len(candidates), mean)
-        called, points = self._asked(loss), tuple(self._parameters(w) for w in candidates)
+        called, points = self._core_loss(loss), tuple(self._parameters(w) for w in candidates)
         term = questions.Scores(called, points, cast(Interval, mean.range), _copied(ranges))
         return self._answer(median(self._sums(term, (mean.blocks, len(points), 1))), answer)
 
@@ -149,11 +149,11 @@ class Batch:
         adds 0. Sensitivity: 2 blocks x threshold / n, because each difference is clamped to
         [-threshold, threshold], the range of ``mean``.
         """
-        mean = as_asked(mean)
+        mean = checked_mean(mean)
         answer = self.problem.improvement(mean)
         points = self._parameters(w), self._parameters(base)
         box = cast(Interval, mean.range)
-        term = questions.Improvement(self._asked(loss), *points, box, _copied(ranges))
+        term = questions.Improvement(self._core_loss(loss), *points, box, _copied(ranges))
         return self._answer(median(self._sums(term, (mean.blocks, 1, 1))), answer)
 
     def separations(self, loss: Loss, w: ArrayLike, mean: RobustMean) -> Sensitive:
@@ -163,10 +163,10 @@ class Batch:
         range of ``mean``. Sensitivity: 2 threshold / n per number, because c sign(z) has this range
         too, and |a| changes by no more than a.
         """
-        mean = as_asked(mean)
+        mean = checked_mean(mean)
         answer = self.problem.separations(mean)
         term = questions.Separations(
-            self._asked(loss), self._parameters(w), cast(Interval, mean.range)
+            self._core_loss(loss), self._parameters(w), cast(Interval, mean.range)
         )
         sums = self._sums(term, (1, self.problem.d, self.problem.outputs), rows=0)
         return self._answer(np.abs(sums).reshape(-1), answer)
@@ -244,7 +244,7 @@ class Batch:
         is in one cell between public edges.
         """
         w, cuts = self._parameters(w), ascending(edges, 1)[0]
-        term = questions.DerivativeNorms(self._asked(loss), w, cuts)
+        term = questions.DerivativeNorms(self._core_loss(loss), w, cuts)
         counts = self._sums(term, (1, 1, len(cuts) + 1))
         answer = self.problem.derivative_norms(len(cuts))
         return self._answer(counts.reshape(-1) << self.problem.bits, answer)
@@ -274,15 +274,15 @@ class Batch:
         self._require_everyone("labels")
         counted = self.problem.labels()
         sampler = self._opening.charge(mechanism.event(counted))
-        counts = self._data.counts(self._seen)
+        counts = self._data.counts(self._sample)
         found = targets.restored(mechanism.release(counts, counted, sampler))
         self._opening.released()
         return found
 
     # ---------------------------------------------------------------- inside
 
-    def _asked(self, loss: AnyLoss) -> AskedLoss:
-        called = callbacks.asked(loss)
+    def _core_loss(self, loss: AnyLoss) -> CoreLoss:
+        called = callbacks.core_loss(loss)
         if called.gradients and self._problem.exposure:
             raise IncompatibleParts(
                 "A loss of all numbers of a row has no margin to add an exposure to. Leave it out."
@@ -301,7 +301,7 @@ class Batch:
         if not self._everyone or self.problem.most != self.problem.n:
             raise InvalidInput(f"Ask for {what} in a round of Everyone: no theorem covers others.")
 
-    def _finite(self, called: AskedLoss, w: Doubles, mean: AskedMean) -> AskedMean:
+    def _finite(self, called: CoreLoss, w: Doubles, mean: CheckedMean) -> CheckedMean:
         """Replace an infinite threshold by a power of two above all norms, without privacy only.
 
         Without privacy means a plan of infinite cost. A large budget is not enough, since a ledger
@@ -327,7 +327,7 @@ class Batch:
         if targets and self._data.targets is None:
             raise InvalidInput("This question needs a target y.")
         question = Question(
-            term, shape, self._map, self.problem, self._seen, self._data.deal(dealt or shape[0]),
+            term, shape, self._map, self.problem, self._sample, self._data.deal(dealt or shape[0]),
             targets, partitions.BLOCK_ROWS if rows is None else rows,
         )  # fmt: skip
         return self._data.sums(question)
@@ -350,9 +350,9 @@ def _columns(
     return own, groups
 
 
-def _bounded(mean: RobustMean, of: str) -> AskedMean:
+def _bounded(mean: RobustMean, of: str) -> CheckedMean:
     """A copy of the mean, which must have a finite range."""
-    now = as_asked(mean)
+    now = checked_mean(mean)
     if not math.isfinite(now.range.radius):
         raise InvalidInput(f"A mean of {of} needs a finite threshold.")
     return now

@@ -19,7 +19,7 @@ Any other object is called with one record at a time, on fresh copies. If it rai
 wrong shape or type, it counts as 0 for that record. A function of a whole part, for sample and
 aggregate, is called with one part at a time under the same rules. If it fails, the part's point is
 the fallback. One process cannot enforce that a callback keeps no state between records or parts:
-`AskedLoss` and `PURE_PART` state this assumption, and the privacy statement prints it. Warnings of
+`CoreLoss` and `PURE_PART` state this assumption, and the privacy statement prints it. Warnings of
 a callback are not shown, because they would tell of a record. An interrupt that a callback raises
 does not end a fit: callbacks run outside the main thread, and only that one gets Ctrl-C.
 """
@@ -113,8 +113,8 @@ def _plain(value: object) -> bool:
 
 
 @dataclass(frozen=True)
-class AskedLoss:
-    """A loss as the core calls it. It was read and copied once, when the question was asked.
+class CoreLoss:
+    """A loss as the core calls it. It was read and copied once, before the question.
 
     Attributes
     ----------
@@ -131,13 +131,13 @@ class AskedLoss:
     assumptions: tuple[str, ...]
 
 
-def asked(loss: AnyLoss) -> AskedLoss:
+def core_loss(loss: AnyLoss) -> CoreLoss:
     """The loss as the core calls it: a copy if built in, which nobody can change after this."""
     loss = _copy(loss)
     if isinstance(loss, TruncatedLoss):
-        inner = asked(loss.loss)
+        inner = core_loss(loss.loss)
         truncated = partial(_truncated, inner, float(loss.bound), loss.loss.targets in LABELS)
-        return AskedLoss(_no_margins, _no_margins, truncated, inner.assumptions)
+        return CoreLoss(_no_margins, _no_margins, truncated, inner.assumptions)
     pure = f"The functions of the loss {loss.name!r} are pure: they keep no state between rows."
     if isinstance(loss, GeneralLoss):
         rowwise = bool(loss.trusted_rowwise)
@@ -147,8 +147,8 @@ def asked(loss: AnyLoss) -> AskedLoss:
         )
         gradients = partial(_general, loss.gradient, rowwise)
         said = (pure, promise) if rowwise else (pure,)
-        return AskedLoss(_no_margins, _no_margins, gradients, said)
-    return AskedLoss(*_of_margins(loss), None, () if built_in(loss) else (pure,))
+        return CoreLoss(_no_margins, _no_margins, gradients, said)
+    return CoreLoss(*_of_margins(loss), None, () if built_in(loss) else (pure,))
 
 
 def _no_margins(margins: Doubles, y: Doubles) -> Doubles:
@@ -214,7 +214,7 @@ def _general(
 
 
 def _truncated(
-    inner: AskedLoss, bound: float, labels: bool, w: Doubles, x: Doubles, y: Doubles
+    inner: CoreLoss, bound: float, labels: bool, w: Doubles, x: Doubles, y: Doubles
 ) -> Doubles:
     with np.errstate(all="ignore"):
         rows, margins, kept = rowwise.truncated(bound, labels, w, x, y)

@@ -32,14 +32,14 @@ def contribute(
     if isinstance(range_, Ball):
         ball: Any = kernels.ball_sparse if rows.sparse else kernels.ball_dense
         ball(
-            *rows.seen, squares, valid, shrunk(squares, residuals, intercept, range_), labels,
-            intercept, range_.radius, bits,
+            *rows.kernel_arguments, squares, valid, shrunk(squares, residuals, intercept, range_),
+            labels, intercept, range_.radius, bits,
             kernels.margin_of_safety(sums.shape[1] * sums.shape[2], bits), turned,
         )  # fmt: skip
     else:
         box: Any = kernels.box_sparse if rows.sparse else kernels.box_dense
         box(
-            *rows.seen, valid, residuals, labels, intercept, range_.radius, range_.kind,
+            *rows.kernel_arguments, valid, residuals, labels, intercept, range_.radius, range_.kind,
             np.array(range_.coefficients), range_.steps(bits), bits, turned,
         )  # fmt: skip
     sums += turned.transpose(0, 2, 1)

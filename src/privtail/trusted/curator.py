@@ -62,7 +62,7 @@ from privtail.trusted.allowance import Allowance
 from privtail.trusted.batch import Batch
 from privtail.trusted.budget import ROW, Budget, protected
 from privtail.trusted.dataset import Dataset
-from privtail.trusted.deals import Deal, Ids, Listed, Part, Seen
+from privtail.trusted.deals import Deal, Ids, Listed, Part, Sample
 from privtail.trusted.events import SMOOTH, Plan, Round, own_plan, plan_to_json
 from privtail.trusted.ledger import Ledger
 from privtail.trusted.maps import FeatureMap
@@ -70,7 +70,7 @@ from privtail.trusted.mechanisms.samplers import ExactSampler, Sampler
 from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
 from privtail.trusted.records import is_file, opened
-from privtail.trusted.records.persons import Persons, Seats, heads, spoken_for
+from privtail.trusted.records.persons import Persons, Seats, rows_of_sampled, sample_mask
 from privtail.trusted.records.targets import Labels
 from privtail.trusted.rehearsal import rehearse, rehearse_noise
 from privtail.trusted.sampling import Everyone, PoissonBatches, Sampling
@@ -364,12 +364,12 @@ class Curator:
                 self._cursor.pop(0)
             else:
                 self._cursor[0] = (planned, used + 1)
-            finished = functools.partial(self._finished, planned.stage)
-            self._current = Opening(planned.events, self._sampler, finished)
+            report = functools.partial(self._report_round, planned.stage)
+            self._current = Opening(planned.events, self._sampler, report)
             return Batch(
                 self._data,
                 self.problem.sampled(sampling),
-                self._seen(sampling, used),
+                self._sample(sampling, used),
                 self._current,
                 map_=own,
                 everyone=isinstance(sampling, Everyone),
@@ -391,7 +391,7 @@ class Curator:
             raise InvalidInput("A sparse matrix cannot be centred; use offsets=None.")
         return own
 
-    def _seen(self, sampling: Sampling, used: int) -> Seen:
+    def _sample(self, sampling: Sampling, used: int) -> Sample:
         """The ids in the next batch of a round. All parts of one Round come from one deal."""
         n = self._data.records.n
         if self._unseated:
@@ -400,14 +400,14 @@ class Curator:
         if isinstance(sampling, Everyone):
             return Listed(self._kept)
         if isinstance(sampling, PoissonBatches):
-            chosen: Seen = self._sampler.coins(sampling.rate)
+            sample: Sample = self._sampler.coins(sampling.rate)
         else:
             if used == 0:
                 self._parts = self._fresh(sampling.parts)
-            chosen = Part(self._parts, used % sampling.parts)
+            sample = Part(self._parts, used % sampling.parts)
         if isinstance(self._kept, slice):
-            return chosen
-        return spoken_for(self._kept, self._leaders, heads(chosen, n))
+            return sample
+        return rows_of_sampled(self._kept, self._leaders, sample_mask(sample, n))
 
     def _seat(self, order: Deal) -> None:
         """Decide, once and after the charge, which rows of each person count."""
@@ -426,7 +426,7 @@ class Curator:
         if self._current is not None:
             self._current.close()
 
-    def _finished(self, stage: str) -> None:
+    def _report_round(self, stage: str) -> None:
         with self._lock:
             self._done += 1
             done = self._done

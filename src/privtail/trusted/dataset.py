@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from privtail.compilation import steady
 from privtail.errors import InvalidInput, require_whole
-from privtail.trusted.deals import Deal, Ids, Listed, Seen
+from privtail.trusted.deals import Deal, Ids, Listed, Sample
 from privtail.trusted.maps import FeatureMap
 from privtail.trusted.partitions import Partitions, answered, counted, pieces, rows_at_once, swept
 from privtail.trusted.private_rows import PrivateRows
@@ -52,9 +52,9 @@ These are the limits that glibc sets itself once an array of that size has been 
 
 def threads() -> int:
     """Worker threads: ``PRIVTAIL_THREADS``, else the processors this process may use."""
-    asked = os.environ.get("PRIVTAIL_THREADS", "")
-    if asked.isdecimal():
-        return max(1, int(asked))
+    setting = os.environ.get("PRIVTAIL_THREADS", "")
+    if setting.isdecimal():
+        return max(1, int(setting))
     usable = getattr(os, "sched_getaffinity", None)
     return len(usable(0)) if usable else os.cpu_count() or 1
 
@@ -110,20 +110,24 @@ class Dataset(PrivateRows):
         at_once = rows_at_once(self.records, question)
         return self._added(
             lambda window, ids: answered(question, window, ids),
-            question.seen, question.targets, at_once, question.shape,
+            question.sample, question.targets, at_once, question.shape,
         )  # fmt: skip
 
-    def counts(self, seen: Seen) -> Counter[Any]:
-        """How often each label occurs among the ids that are seen; private."""
+    def counts(self, sample: Sample) -> Counter[Any]:
+        """How often each label occurs among the sampled ids; private."""
         if self._away is not None:
-            return self._away.counts(seen)
+            return self._away.counts(sample)
         counts: Counter[Any] = Counter()
         for window in self.windows(True):
-            counts.update(counted(seen, window))
+            counts.update(counted(sample, window))
         return counts
 
     def visit(
-        self, work: Callable[[Ids, Rows, Doubles], None], seen: Seen, targets: bool, at_once: int
+        self,
+        work: Callable[[Ids, Rows, Doubles], None],
+        sample: Sample,
+        targets: bool,
+        at_once: int,
     ) -> None:
         """Call ``work`` with ids, rows and targets of one block after the other; not exposures."""
 
@@ -134,7 +138,7 @@ class Dataset(PrivateRows):
                 work(part, rows, y)
             return np.zeros(1, np.int64)
 
-        self._added(one, seen, targets, at_once, (1,))
+        self._added(one, sample, targets, at_once, (1,))
 
     def windows(self, targets: bool) -> Iterator[Window]:
         """One pass over the records, window by window; what is in memory is one window."""
@@ -153,20 +157,20 @@ class Dataset(PrivateRows):
             return [iter([Window(0, records.n, lambda: (records, needed))])]
         return cast("list[Iterator[Window]]", records.runs(needed))
 
-    def _shares(self, run: Iterator[Window], seen: Seen, at_once: int) -> Generator[_Share]:
+    def _shares(self, run: Iterator[Window], sample: Sample, at_once: int) -> Generator[_Share]:
         """What one thread sweeps at a time: a window of a file, or a block of what is in memory."""
         for window in run:
             if isinstance(self.records, InMemory):
-                yield from shares(window, seen, at_once)
+                yield from shares(window, sample, at_once)
             else:
-                yield window, seen.within(window.start, window.stop)
+                yield window, sample.within(window.start, window.stop)
 
     def _added(
-        self, work: Callable[[Window, Ids], Integers], seen: Seen, targets: bool, at_once: int,
+        self, work: Callable[[Window, Ids], Integers], sample: Sample, targets: bool, at_once: int,
         shape: tuple[int, ...],
     ) -> Integers:  # fmt: skip
         keep_freed_memory()
-        runs = [self._shares(run, seen, at_once) for run in self._runs(targets)]
+        runs = [self._shares(run, sample, at_once) for run in self._runs(targets)]
         spare = SPARE if isinstance(self.records, InMemory) and threads() > 1 else 1
         return added(steady(lambda share: work(*share)), runs, shape, threads() * spare)
 
@@ -196,9 +200,9 @@ class Dataset(PrivateRows):
         return f"Dataset({self.records!r})"
 
 
-def shares(window: Window, seen: Seen, at_once: int) -> Generator[_Share]:
-    """The ids of a window that are seen, block by block."""
-    for part in pieces(seen.within(window.start, window.stop), at_once):
+def shares(window: Window, sample: Sample, at_once: int) -> Generator[_Share]:
+    """The sampled ids of a window, block by block."""
+    for part in pieces(sample.within(window.start, window.stop), at_once):
         yield window, part
 
 

@@ -26,7 +26,7 @@ Ids = slice | Integers
 """Ascending positions among all records."""
 
 
-class Seen(Protocol):
+class Sample(Protocol):
     """The ids that are in a round."""
 
     def within(self, start: int, stop: int) -> Ids:

@@ -63,7 +63,7 @@ class Terms:
             )
 
     @classmethod
-    def of(cls, asked: Mapping[str, Any]) -> Terms:
+    def of(cls, given: Mapping[str, Any]) -> Terms:
         """The terms of a new ledger; a finite epsilon needs a delta, be it 0.
 
         Raises
@@ -71,8 +71,8 @@ class Terms:
         InvalidInput
             If a number is missing or cannot be used.
         """
-        terms = cls(**asked)
-        if "delta" not in asked and math.isfinite(terms.epsilon):
+        terms = cls(**given)
+        if "delta" not in given and math.isfinite(terms.epsilon):
             raise InvalidInput(
                 "Say how much delta may be spent in all, since most fits need some and a budget "
                 "cannot be changed:",

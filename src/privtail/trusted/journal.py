@@ -65,23 +65,23 @@ class File:
         self._path = path
         self._seen = (0, "")
 
-    def begin(self, asked: dict[str, Any]) -> Terms:
+    def begin(self, given: dict[str, Any]) -> Terms:
         """Read the header, or write it if there is none; refuse other terms than the file's."""
-        wanted = Terms(**asked) if "epsilon" in asked else None
+        wanted = Terms(**given) if "epsilon" in given else None
         if wanted and not self._path.exists():
-            Terms.of(asked)
+            Terms.of(given)
         with self._locked(write=wanted is not None, create=wanted is not None) as fd:
             data = self._ended(fd, write=wanted is not None)
             if _is_torn_header(data):
                 if wanted is None:
                     raise InvalidInput(f"{self._path} is empty. {texts.how_to_start(self._path)}")
-                Terms.of(asked)
+                Terms.of(given)
                 os.ftruncate(fd, 0)
                 self._write(fd, _header(wanted)[0])
                 _sync_directory(self._path.parent)
                 return wanted
             found = self._parse(data).terms
-        for name, value in asked.items():
+        for name, value in given.items():
             if value != getattr(found, name):
                 raise texts.another_budget(self._path, name, getattr(found, name), value)
         return found

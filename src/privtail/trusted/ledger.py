@@ -171,7 +171,7 @@ class Ledger:
         data_set: str | None = None,
         analysts: Mapping[str, float] | None = None,
     ) -> None:
-        asked: dict[str, Any] = {
+        given: dict[str, Any] = {
             "epsilon": epsilon,
             "delta": delta,
             "neighbours": neighbours,
@@ -179,14 +179,14 @@ class Ledger:
             "data_set": data_set,
             "analysts": dict(analysts) if isinstance(analysts, Mapping) else analysts,
         }
-        asked = {name: value for name, value in asked.items() if value is not None}
+        given = {name: value for name, value in given.items() if value is not None}
         if path is not None:
             self.path: Path | None = Path(path).absolute()
             from privtail.trusted.journal import File
 
             file = File(self.path)
             self._pages: Pages = file
-            self.terms = file.begin(asked)
+            self.terms = file.begin(given)
         elif epsilon is None:
             raise InvalidInput(
                 "A ledger needs a total budget: Ledger(epsilon=1.0, delta=1e-6), or the path of an "
@@ -195,7 +195,7 @@ class Ledger:
         else:
             self.path = None
             self._pages = Memory()
-            self.terms = Terms.of(asked)
+            self.terms = Terms.of(given)
 
     names: Mapping[str, str] = MappingProxyType({})
     """Who charges through this object, what for, and which data set (`by`)."""

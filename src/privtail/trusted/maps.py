@@ -115,7 +115,7 @@ class MappedRows:
         margins, squares = np.empty((len(self), w.shape[1])), np.empty(len(self))
         valid = np.empty(len(self), dtype=np.bool_)
         kernel: Any = kernels.margins_sparse if self.sparse else kernels.margins_dense
-        kernel(*self.seen, w, b, margins, squares, valid)
+        kernel(*self.kernel_arguments, w, b, margins, squares, valid)
         return margins, squares, valid
 
     @property
@@ -124,9 +124,9 @@ class MappedRows:
         return self._rows.sparse
 
     @property
-    def seen(self) -> tuple[NDArray[Any], ...]:
-        """The arguments of these kernels."""
-        return self._rows.seen(self._scales, self._offsets)
+    def kernel_arguments(self) -> tuple[NDArray[Any], ...]:
+        """The arrays of these rows that the kernels take first."""
+        return self._rows.kernel_arguments(self._scales, self._offsets)
 
     def transformed(self) -> Doubles:
         """Dense z, (rows, d)."""

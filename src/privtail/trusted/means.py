@@ -23,8 +23,15 @@ from privtail.trusted.kernels import CATONI, CLAMP, FRACTION_DEGREE, TRUNCATE
 from privtail.trusted.sensitivity import Norms
 
 __all__ = [
-    "CATONI", "CLAMP", "FRACTION_DEGREE", "TRUNCATE", "AskedMean", "Ball", "Interval", "RobustMean",
-    "as_asked",
+    "CATONI",
+    "CLAMP",
+    "FRACTION_DEGREE",
+    "TRUNCATE",
+    "Ball",
+    "CheckedMean",
+    "Interval",
+    "RobustMean",
+    "checked_mean",
 ]  # fmt: skip
 
 
@@ -106,28 +113,28 @@ class RobustMean(Protocol):
 
 
 @dataclass(frozen=True)
-class AskedMean:
-    """A mean as it was when it was asked for: its range and its blocks."""
+class CheckedMean:
+    """A checked copy of a robust mean: its range and its blocks, in plain numbers."""
 
     range: Ball | Interval
     blocks: int
 
 
-def as_asked(mean: RobustMean) -> AskedMean:
-    """The mean as it is now: its sum and its sensitivity come from one and the same reading.
+def checked_mean(mean: RobustMean) -> CheckedMean:
+    """A checked copy of a mean. Its sum and its sensitivity come from this one reading.
 
-    In plain numbers: an object that is divided by could look at all that it divides.
+    The copy has plain numbers, because an object that divides could look at all that it divides.
     """
     box = mean.range
     blocks = require_whole("blocks", mean.blocks, 1)
     if type(box) is Ball:
-        return AskedMean(Ball(float(box.radius), float(box.reach)), blocks)
+        return CheckedMean(Ball(float(box.radius), float(box.reach)), blocks)
     if type(box) is not Interval:
         raise IncompatibleParts(
             "The range of a mean must be a Ball or an Interval: their sensitivities are proved."
         )
     coefficients = tuple(float(c) for c in box.coefficients)
     limit, one_signed = float(box.limit), bool(box.one_signed)
-    return AskedMean(
+    return CheckedMean(
         Interval(float(box.radius), int(box.kind), coefficients, limit, one_signed), blocks
     )

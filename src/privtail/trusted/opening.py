@@ -22,18 +22,18 @@ class Opening:
     Every planned event is matched at most once. A lock ensures it in this process. A forked process
     can release nothing, and neither can anyone after the batch is closed.
 
-    ``finished`` is called once: after the last planned release, or when the batch is closed.
+    ``on_finish`` is called once: after the last planned release, or when the batch is closed.
     """
 
     def __init__(
         self,
         events: tuple[Event, ...],
         sampler: Sampler,
-        finished: Callable[[], None] = lambda: None,
+        on_finish: Callable[[], None] = lambda: None,
     ) -> None:
         self._events, self._next, self._sampler = events, 0, sampler
         self._open, self._process = True, os.getpid()
-        self._finished: Callable[[], None] | None = finished
+        self._on_finish: Callable[[], None] | None = on_finish
         self._lock = threading.Lock()
 
     def charge(self, event: Event) -> Sampler:
@@ -74,9 +74,9 @@ class Opening:
 
     def _finish(self) -> None:
         with self._lock:
-            finished, self._finished = self._finished, None
-        if finished is not None:
-            finished()
+            on_finish, self._on_finish = self._on_finish, None
+        if on_finish is not None:
+            on_finish()
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("The right to release cannot be pickled or copied.")

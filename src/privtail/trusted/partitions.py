@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
-from privtail.trusted.deals import Ids, Seen
+from privtail.trusted.deals import Ids, Sample
 from privtail.trusted.questions import Block, Question
 from privtail.trusted.records import InMemory, Records, Rows, Targets, Window
 from privtail.trusted.records.targets import Labels
@@ -44,15 +44,15 @@ class Partitions(Protocol):
         """Exact sums over the records that the question sees, of its shape."""
         ...
 
-    def counts(self, seen: Seen) -> Counter[Any]:
-        """How often each label occurs among the ids that are seen; private."""
+    def counts(self, sample: Sample) -> Counter[Any]:
+        """How often each label occurs among the sampled ids; private."""
         ...
 
 
 def answered(question: Question, window: Window, ids: Ids | None = None) -> Integers:
     """The sums of a question over the rows of a window, or over those of ``ids``."""
     if ids is None:
-        ids = question.seen.within(window.start, window.stop)
+        ids = question.sample.within(window.start, window.stop)
     if question.foreign and isinstance(ids, slice):
         ids = np.arange(ids.start, ids.stop)  # rows by their numbers are copies, never views
     total = np.zeros(question.shape, dtype=np.int64)
@@ -70,10 +70,10 @@ def answered(question: Question, window: Window, ids: Ids | None = None) -> Inte
     return total
 
 
-def counted(seen: Seen, window: Window) -> Counter[Any]:
-    """How often each label occurs among the ids of a window that are seen."""
+def counted(sample: Sample, window: Window) -> Counter[Any]:
+    """How often each label occurs among the sampled ids of a window."""
     part = window.open()[1]
-    ids = seen.within(window.start, window.stop)
+    ids = sample.within(window.start, window.stop)
     return part.counts(moved(ids, window.start)) if isinstance(part, Labels) else Counter()
 
 

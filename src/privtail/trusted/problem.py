@@ -28,7 +28,7 @@ from typing import Any
 
 from privtail.errors import InvalidInput
 from privtail.trusted.events import Recipe, read_once, read_whole
-from privtail.trusted.means import Ball, Interval, RobustMean, as_asked
+from privtail.trusted.means import Ball, Interval, RobustMean, checked_mean
 from privtail.trusted.sampling import DisjointParts, PoissonBatches, Sampling
 from privtail.trusted.sensitivity import Norms, Sensitivity
 
@@ -269,7 +269,7 @@ class Problem:
         )
 
     def _mean(self, mean: RobustMean, size: int, question: str) -> Sensitivity:
-        mean = as_asked(mean)
+        mean = checked_mean(mean)
         if mean.blocks > self.n:
             raise InvalidInput(
                 f"Cannot deal {self.n} rows into {mean.blocks} blocks: take at most {self.n}."

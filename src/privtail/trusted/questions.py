@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.trusted import kernels
-from privtail.trusted.callbacks import AskedLoss
+from privtail.trusted.callbacks import CoreLoss
 from privtail.trusted.contributions import add, clamp, contribute, lengths
-from privtail.trusted.deals import Deal, Seen
+from privtail.trusted.deals import Deal, Sample
 from privtail.trusted.maps import FeatureMap, MappedRows, PredictionRanges
 from privtail.trusted.means import Ball, Interval
 from privtail.trusted.problem import Problem
@@ -113,7 +113,7 @@ class Question:
     shape : the shape of the sums, (blocks, ...).
     map : the feature map that is applied first.
     problem : the public sizes, with the bits of the grid.
-    seen : which ids count in this round.
+    sample : the ids of the records in this round.
     deal : the label (block) of every id.
     targets : whether the term needs targets; otherwise rows have the target 0.
     rows : the largest number of rows that are summed at once; 0 for no limit.
@@ -123,7 +123,7 @@ class Question:
     shape: tuple[int, ...]
     map: FeatureMap
     problem: Problem
-    seen: Seen
+    sample: Sample
     deal: Deal
     targets: bool = True
     rows: int = 0
@@ -138,7 +138,7 @@ class Question:
 class Gradient:
     """A row adds its gradient in w, forced onto the range."""
 
-    loss: AskedLoss
+    loss: CoreLoss
     w: Doubles
     range: Ball | Interval
 
@@ -162,7 +162,7 @@ class Gradient:
 class GradientNorms:
     """A row adds 1 to the cell of the l2 norm of its gradient in w, if that is finite."""
 
-    loss: AskedLoss
+    loss: CoreLoss
     w: Doubles
     edges: Doubles
 
@@ -181,7 +181,7 @@ class GradientNorms:
 class Derivatives:
     """A row adds the derivatives (K,) of its loss in the margins at w, forced onto the range."""
 
-    loss: AskedLoss
+    loss: CoreLoss
     w: Doubles
     range: Ball | Interval
     ranges: PredictionRanges | None
@@ -207,7 +207,7 @@ class Means:
 class Scores:
     """A row adds its loss at each of the points, clamped to [0, radius]."""
 
-    loss: AskedLoss
+    loss: CoreLoss
     points: tuple[Doubles, ...]
     range: Interval
     ranges: PredictionRanges | None
@@ -230,7 +230,7 @@ class Scores:
 class Improvement:
     """A row adds its loss at ``base`` less that at w, clamped to [-radius, radius]."""
 
-    loss: AskedLoss
+    loss: CoreLoss
     w: Doubles
     base: Doubles
     range: Interval
@@ -252,7 +252,7 @@ class Improvement:
 class Separations:
     """A row adds sign(z_j) times its clamped derivative in each margin at w, for each column j."""
 
-    loss: AskedLoss
+    loss: CoreLoss
     w: Doubles
     range: Interval
 
@@ -317,7 +317,7 @@ class Histogram:
 class DerivativeNorms:
     """A row adds 1 to the cell of the l2 norm of its derivatives in the margins at w."""
 
-    loss: AskedLoss
+    loss: CoreLoss
     w: Doubles
     edges: Doubles
 

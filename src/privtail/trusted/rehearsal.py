@@ -52,24 +52,24 @@ _CLIPPED = frozenset({"search", "scores", "improvement"})
 
 def rehearse(plan: Plan, problem: Problem, records: Records, loss: AnyLoss | None) -> None:
     """Compile and run, on no rows, what the rounds of ``plan`` run on these records."""
-    asked = {event.question for r in plan for event in r.events}
-    sums = "gradient" in asked or "means" in asked
-    for rows in _empty(records, problem.d, clipped=bool(asked & _CLIPPED)):
+    questions = {event.question for r in plan for event in r.events}
+    sums = "gradient" in questions or "means" in questions
+    for rows in _empty(records, problem.d, clipped=bool(questions & _CLIPPED)):
         _sweep(rows, problem, sums=sums)
     if problem.exposure:
         kernels.logarithms(np.empty(0), np.empty(0))
-    if "derivatives" in asked:
+    if "derivatives" in questions:
         _sweep(MappedRows.as_they_are(np.empty((0, 1))), replace(problem, d=1), sums=True)
-    _steps(asked, problem)
+    _steps(questions, problem)
     if any(event.law in SMOOTH for r in plan for event in r.events):
         _trim()
     Deal(1, 2, bytes(32)).labels(0, 0)
     if not isinstance(loss, GeneralLoss | TruncatedLoss | None):
-        further: tuple[Loss, ...] = (LogisticLoss(),) if "labels" in asked else ()
-        further += (SigmoidLoss(),) if loss.targets in LABELS and "scores" in asked else ()
+        further: tuple[Loss, ...] = (LogisticLoss(),) if "labels" in questions else ()
+        further += (SigmoidLoss(),) if loss.targets in LABELS and "scores" in questions else ()
         further += (QuantileLoss(quantile=0.5),) if isinstance(loss, AbsoluteLoss) else ()
         for one in (loss, *_STAGES, *further):
-            called = callbacks.asked(one)
+            called = callbacks.core_loss(one)
             margins, y = np.empty((0, one.outputs)), np.empty(0)
             called.values(margins, y)
             called.derivatives(margins, y)
@@ -115,19 +115,19 @@ def _sweep(rows: MappedRows, problem: Problem, *, sums: bool) -> None:
         )  # fmt: skip
 
 
-def _steps(asked: set[str], problem: Problem) -> None:
+def _steps(questions: set[str], problem: Problem) -> None:
     """Run the kernels of other questions on no rows."""
-    if asked & {"scores", "improvement", "separations", "search"}:
+    if questions & {"scores", "improvement", "separations", "search"}:
         kernels.influence(
             np.empty(0), kernels.CLAMP, np.zeros(2 * kernels.FRACTION_DEGREE), 1, _BITS
         )
-    if asked & {"histogram", "derivative norms"}:
+    if questions & {"histogram", "derivative norms"}:
         nothing, edges = np.empty((0, 1)), np.zeros((1, 1))
         kernels.tally(
             nothing, nothing.view(np.int64), np.empty(0, np.int64), edges, edges.view(np.int64),
             np.zeros((1, 2)),
         )  # fmt: skip
-    if "moments" in asked:
+    if "moments" in questions:
         margin = kernels.margin_of_safety(1, _BITS)
         rows, valid = np.empty((0, 1)), np.empty(0, np.bool_)
         kernels.moment_sum(rows, valid, 1.0, _BITS, margin, np.zeros(1))

@@ -167,7 +167,7 @@ class OutsideModel:
         step = _BLOCK_ROWS if self.trusted_rowwise else 1
         for start in range(0, n, step):
             ids = np.arange(start, min(start + step, n))
-            found[ids] = apart(partial(self._asked, X, ids, (len(ids), *width)))
+            found[ids] = apart(partial(self._predicted, X, ids, (len(ids), *width)))
         if labels is None:
             return found
         valid = np.isfinite(found).all(axis=1) & (found >= 0).all(axis=1)
@@ -176,7 +176,7 @@ class OutsideModel:
         found[~valid] = np.nan
         return np.asarray(found)
 
-    def _asked(self, X: Any, ids: NDArray[np.int64], shape: tuple[int, ...]) -> Doubles:
+    def _predicted(self, X: Any, ids: NDArray[np.int64], shape: tuple[int, ...]) -> Doubles:
         with np.errstate(all="ignore"), QUIET:
             return answer(lambda: self.predict(taken(X, ids)), shape, np.nan)
 

@@ -56,7 +56,7 @@ from privtail.trusted.budget import ROW, Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Round, read_whole
 from privtail.trusted.maps import PredictionRanges
-from privtail.trusted.means import AskedMean, Interval
+from privtail.trusted.means import CheckedMean, Interval
 from privtail.trusted.mechanisms.noise import GaussianNoise, require_multiplier
 from privtail.trusted.mechanisms.samplers import Sampler
 from privtail.trusted.problem import Problem
@@ -154,8 +154,8 @@ class Score:
         return problem.improvement(self._mean)
 
     @property
-    def _mean(self) -> AskedMean:
-        return AskedMean(Interval(float(self.bound), one_signed=self.base is None), blocks=1)
+    def _mean(self) -> CheckedMean:
+        return CheckedMean(Interval(float(self.bound), one_signed=self.base is None), blocks=1)
 
     def release(
         self, batch: Batch, w: ArrayLike, ranges: PredictionRanges, noise: GaussianNoise

@@ -120,11 +120,11 @@ class Sensitive:
         NotPlanned
             If this is not the next release that was paid for, or its batch is closed.
         """
-        asked: Any = mechanism
-        if not is_one_of(asked, MECHANISMS):
+        given: Any = mechanism
+        if not is_one_of(given, MECHANISMS):
             names = ", ".join(known.__name__ for known in MECHANISMS)
             raise IncompatibleParts(f"A sensitive value is opened by one of {names} only.")
-        own: Mechanism[T_co] = replace(asked)  # in plain numbers: what is billed is what is drawn
+        own: Mechanism[T_co] = replace(given)  # in plain numbers: what is billed is what is drawn
         sampler = self._opening.charge(own.event(self.sensitivity))
         answer = own.release(self._value, self.sensitivity, sampler)
         self._opening.released()

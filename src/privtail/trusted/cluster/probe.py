@@ -26,10 +26,10 @@ from privtail.losses import LOSSES, HuberLoss, LogisticLoss
 from privtail.schema.encoding import Encoding
 from privtail.schema.features import Bins, Cross, Log, Spline
 from privtail.trusted import callbacks, questions
-from privtail.trusted.callbacks import AskedLoss
+from privtail.trusted.callbacks import CoreLoss
 from privtail.trusted.deals import Deal, Listed
 from privtail.trusted.maps import FeatureMap
-from privtail.trusted.means import CATONI, FRACTION_DEGREE, AskedMean, Ball, Interval
+from privtail.trusted.means import CATONI, FRACTION_DEGREE, Ball, CheckedMean, Interval
 from privtail.trusted.partitions import answered
 from privtail.trusted.problem import Problem
 from privtail.trusted.questions import Question
@@ -49,8 +49,9 @@ ENCODING = Encoding(
 COEFFICIENTS = tuple(0.5**k for k in range(2 * FRACTION_DEGREE))
 SHORT = tuple(c if k % FRACTION_DEGREE < 8 else 0.0 for k, c in enumerate(COEFFICIENTS))
 MEANS = (
-    AskedMean(Ball(1.5), 3), AskedMean(Ball(3.0, 2.0), 1), AskedMean(Interval(1.5), 1),
-    AskedMean(Interval(2.0, CATONI, SHORT), 1), AskedMean(Interval(2.0, CATONI, COEFFICIENTS), 1),
+    CheckedMean(Ball(1.5), 3), CheckedMean(Ball(3.0, 2.0), 1), CheckedMean(Interval(1.5), 1),
+    CheckedMean(Interval(2.0, CATONI, SHORT), 1),
+    CheckedMean(Interval(2.0, CATONI, COEFFICIENTS), 1),
 )  # fmt: skip
 
 
@@ -65,7 +66,7 @@ def probed() -> bytes:
     for question in _questions():
         digest.update(answered(question, Window(0, N, lambda: part)).tobytes())
     for loss in LOSSES:
-        digest.update(probed_loss(callbacks.asked(loss), D, (D, loss.outputs)))
+        digest.update(probed_loss(callbacks.core_loss(loss), D, (D, loss.outputs)))
     features = Table(dict(zip("abcde", X.T, strict=True)), {}, ENCODING)
     one, zero = np.ones(features.d), np.zeros(features.d)
     rows = features.rows(slice(0, N)).transformed(one, zero)
@@ -73,7 +74,7 @@ def probed() -> bytes:
     return digest.digest()
 
 
-def probed_loss(called: AskedLoss, d: int, shape: tuple[int, ...]) -> bytes:
+def probed_loss(called: CoreLoss, d: int, shape: tuple[int, ...]) -> bytes:
     """What a loss says at public margins and targets, or of public rows and a w of ``shape``."""
     with np.errstate(all="ignore"):
         if called.gradients:
@@ -107,7 +108,7 @@ def _questions() -> Iterator[Question]:
         return Question(term, shape, map_, problem, everyone, deal)
 
     box, losses = Interval(1.0), (LogisticLoss(), HuberLoss(threshold=1.0))
-    for loss in (callbacks.asked(one) for one in losses):
+    for loss in (callbacks.core_loss(one) for one in losses):
         for mean in MEANS:
             term = questions.Gradient(loss, w, mean.range)
             yield question(term, mean.blocks, D + 1, 1)

@@ -35,7 +35,7 @@ from privtail.dask_collections import announced, is_spread, own_tasks, partition
 from privtail.errors import InvalidInput
 from privtail.losses import AnyLoss
 from privtail.schema.encoding import PLAIN, Encoding
-from privtail.trusted.callbacks import asked
+from privtail.trusted.callbacks import core_loss
 from privtail.trusted.cluster.held import (
     CHANGED,
     FAILED,
@@ -59,7 +59,7 @@ from privtail.trusted.cluster.workers import (
     tried,
 )
 from privtail.trusted.dataset import in_parts
-from privtail.trusted.deals import Deal, Seen
+from privtail.trusted.deals import Deal, Sample
 from privtail.trusted.events import SMOOTH, Plan
 from privtail.trusted.mechanisms.samplers import secret
 from privtail.trusted.private_rows import PrivateRows
@@ -181,13 +181,13 @@ class Spread(PrivateRows):
     def sums(self, question: Question) -> NDArray[np.int64]:
         """Exact sums over the records that the question sees, of its shape."""
         total = np.zeros(question.shape, dtype=np.int64)
-        for partial in self._asked(question):
+        for partial in self._partials(question):
             total += partial.value
         return total
 
-    def counts(self, seen: Seen) -> Counter[Any]:
-        """How often each label occurs among the ids that are seen; private."""
-        return sum((partial.value for partial in self._asked(seen)), Counter())
+    def counts(self, sample: Sample) -> Counter[Any]:
+        """How often each label occurs among the sampled ids; private."""
+        return sum((partial.value for partial in self._partials(sample)), Counter())
 
     def rehearse(self, plan: Plan, problem: Problem, loss: AnyLoss | None) -> None:
         """Refuse what workers cannot do, and workers that compute other bits, before the charge."""
@@ -197,7 +197,7 @@ class Spread(PrivateRows):
                 "are on a Dask cluster. algorithm='auto' works there."
             )
         shape = problem.rows, getattr(loss, "outputs", problem.outputs)
-        sent = None if loss is None else pickled(asked(loss), problem.d, shape)
+        sent = None if loss is None else pickled(core_loss(loss), problem.d, shape)
         for _ in range(2):  # a worker that died is not asked twice
             found = self._reached(lambda: self._client.run(tried, Sent(sent), on_error="return"))
             told = list(found.values())
@@ -246,7 +246,7 @@ class Spread(PrivateRows):
         """Where partitions begin, and where the last one ends."""
         return [0, *itertools.accumulate(self.lengths)]
 
-    def _asked(self, task: Question | Seen) -> list[Partial]:
+    def _partials(self, task: Question | Sample) -> list[Partial]:
         codes = self.targets.codes_declared if isinstance(self.targets, Labels) else None
         task, loss = apart(task)
         sent = Sent((task, loss, codes))
@@ -333,8 +333,8 @@ class Spread(PrivateRows):
         """Answers of partitions that are read for them alone, asked for in one graph."""
         from dask import delayed
 
-        asked = delayed(answer, traverse=False)
-        tasks = [asked(*one, dask_key_name=_key()) for one in given]
+        delayed_answer = delayed(answer, traverse=False)
+        tasks = [delayed_answer(*one, dask_key_name=_key()) for one in given]
         return list(self._reached(lambda: self._client.compute(tasks)))
 
     def _gathered(self, futures: list[Any]) -> list[Any]:

@@ -21,16 +21,16 @@ from numpy.typing import NDArray
 import privtail
 from privtail.compilation import steady
 from privtail.errors import InvalidInput
-from privtail.trusted.callbacks import AskedLoss
+from privtail.trusted.callbacks import CoreLoss
 from privtail.trusted.cluster.held import FAILED, Codes, Held, Sent
 from privtail.trusted.cluster.probe import probed, probed_loss
 from privtail.trusted.cluster.seats import Seated
 from privtail.trusted.dataset import added, keep_freed_memory, shares
-from privtail.trusted.deals import Ids, Seen
+from privtail.trusted.deals import Ids, Sample
 from privtail.trusted.partitions import answered, counted, rows_at_once
 from privtail.trusted.questions import Question
 from privtail.trusted.records import Window
-from privtail.trusted.records.persons import heads, spoken_for
+from privtail.trusted.records.persons import rows_of_sampled, sample_mask
 
 Integers = NDArray[np.int64]
 
@@ -50,7 +50,7 @@ class SentLoss:
     shape: tuple[int, ...]
 
 
-Task = tuple[Question | Seen, SentLoss | None, Codes | None]
+Task = tuple[Question | Sample, SentLoss | None, Codes | None]
 """What is asked without its loss, or of which ids labels are counted; its loss; codes of labels."""
 
 
@@ -120,18 +120,18 @@ def _read(
     task, loss, codes = sent.value
     if loss is not None:
         task = replace(task, term=replace(task.term, loss=_opened(loss)))
-    chosen = task.seen if isinstance(task, Question) else task
-    seen = [chosen] * len(held)
+    sample = task.sample if isinstance(task, Question) else task
+    samples = [sample] * len(held)
     if seats is not None:
-        speaking = heads(chosen, n)
-        seen = [spoken_for(one.positions, one.leaders, speaking) for one in seats]
+        mask = sample_mask(sample, n)
+        samples = [rows_of_sampled(one.positions, one.leaders, mask) for one in seats]
     windows = [one.window(start, codes) for one, start in zip(held, starts, strict=True)]
-    pairs = list(zip(windows, seen, strict=True))
+    pairs = list(zip(windows, samples, strict=True))
     value = _summed(task, pairs) if isinstance(task, Question) else _counted(pairs)
     return value, tuple(one.checksum for one in held)
 
 
-def apart(task: Question | Seen) -> tuple[Question | Seen, SentLoss | None]:
+def apart(task: Question | Sample) -> tuple[Question | Sample, SentLoss | None]:
     """What is asked, without its loss, and that."""
     loss = getattr(task.term, "loss", None) if isinstance(task, Question) else None
     if loss is None:
@@ -142,7 +142,7 @@ def apart(task: Question | Seen) -> tuple[Question | Seen, SentLoss | None]:
     return replace(task, term=replace(term, loss=None)), pickled(loss, problem.d, shape)
 
 
-def pickled(loss: AskedLoss, d: int, shape: tuple[int, ...]) -> SentLoss:
+def pickled(loss: CoreLoss, d: int, shape: tuple[int, ...]) -> SentLoss:
     """A loss on its way, with functions of a notebook, too."""
     from cloudpickle import dumps  # type: ignore[import-untyped]
 
@@ -150,10 +150,10 @@ def pickled(loss: AskedLoss, d: int, shape: tuple[int, ...]) -> SentLoss:
 
 
 @lru_cache(maxsize=32)
-def _opened(loss: SentLoss) -> AskedLoss:
+def _opened(loss: SentLoss) -> CoreLoss:
     from cloudpickle import loads
 
-    found: AskedLoss = loads(loss.pickled)  # from the driver, as all tasks are
+    found: CoreLoss = loads(loss.pickled)  # from the driver, as all tasks are
     return found
 
 
@@ -167,11 +167,11 @@ def tried(sent: Sent) -> tuple[str, tuple[bytes, bytes]]:
     return privtail.__version__, (probed(), _probe_of(sent.value))
 
 
-def _counted(windows: Sequence[tuple[Window, Seen]]) -> Counter[Any]:
-    return sum((counted(seen, window) for window, seen in windows), Counter())
+def _counted(windows: Sequence[tuple[Window, Sample]]) -> Counter[Any]:
+    return sum((counted(sample, window) for window, sample in windows), Counter())
 
 
-def _summed(question: Question, windows: Sequence[tuple[Window, Seen]]) -> Integers:
+def _summed(question: Question, windows: Sequence[tuple[Window, Sample]]) -> Integers:
     from distributed import get_worker
 
     keep_freed_memory()

@@ -95,8 +95,8 @@ class DenseRows:
     def __len__(self) -> int:
         return int(self.X.shape[0])
 
-    def seen(self, scales: Doubles, offsets: Doubles) -> tuple[Doubles, ...]:
-        """What kernels take for these rows, mapped."""
+    def kernel_arguments(self, scales: Doubles, offsets: Doubles) -> tuple[Doubles, ...]:
+        """The arrays of these rows, scaled and centred, that the kernels take first."""
         return self.X, scales, offsets
 
     def dense(self) -> Doubles:

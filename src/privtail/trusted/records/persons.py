@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
-from privtail.trusted.deals import Ids, Listed, Seen
+from privtail.trusted.deals import Ids, Listed, Sample
 from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.records.arrays import as_ids, column_of
 from privtail.trusted.records.kinds import room
@@ -73,9 +73,9 @@ def seated(
     return kept[ascending], leaders[ascending]
 
 
-def heads(chosen: Seen, n: int) -> NDArray[np.bool_] | None:
-    """Which of n positions are chosen; None if all are."""
-    ids = chosen.within(0, n)
+def sample_mask(sample: Sample, n: int) -> NDArray[np.bool_] | None:
+    """(n,) whether each position is in the sample; None if all are."""
+    ids = sample.within(0, n)
     if isinstance(ids, slice):
         return None
     found = np.zeros(n, dtype=np.bool_)
@@ -83,9 +83,9 @@ def heads(chosen: Seen, n: int) -> NDArray[np.bool_] | None:
     return found
 
 
-def spoken_for(positions: Integers, leaders: Ids, chosen: NDArray[np.bool_] | None) -> Listed:
-    """The positions whose person is chosen: the first of a person's positions decides."""
-    return Listed(positions if chosen is None else positions[chosen[leaders]])
+def rows_of_sampled(positions: Integers, leaders: Ids, mask: NDArray[np.bool_] | None) -> Listed:
+    """The positions whose person is sampled. A person is if the first of its positions is."""
+    return Listed(positions if mask is None else positions[mask[leaders]])
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -94,8 +94,8 @@ class SparseRows:
     def __len__(self) -> int:
         return int(self.block.shape[0])
 
-    def seen(self, scales: Doubles, offsets: Doubles) -> tuple[NDArray[Any], ...]:
-        """What kernels take for these rows, mapped."""
+    def kernel_arguments(self, scales: Doubles, offsets: Doubles) -> tuple[NDArray[Any], ...]:
+        """The arrays of these rows, scaled, that the kernels take first."""
         return *self.parts, scales
 
     def dense(self) -> Doubles:

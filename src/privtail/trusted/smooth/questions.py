@@ -48,7 +48,7 @@ def trimmed_gradient(batch: Batch, loss: AnyLoss, w: ArrayLike, mechanism: Trimm
     proof. Takes 8 n bytes of memory per coordinate, and one sweep for every `KEPT_BYTES`.
     """
     w = batch._parameters(w)
-    called = batch._asked(loss)
+    called = batch._core_loss(loss)
 
     def values(block: Block) -> Doubles:
         z = block.rows.transformed()
@@ -114,7 +114,7 @@ def _trimmed(
             columns[:, ids] = mechanism.on_grid(values(seen)[:, part], bits)
 
         at_once = max(partitions.BLOCK_ROWS, NARROW // batch.problem.d)
-        batch._data.visit(block, batch._seen, True, at_once)
+        batch._data.visit(block, batch._sample, True, at_once)
         released.append(mechanism.release(columns, batch.problem, sampler))
     batch._opening.released()
     return np.concatenate(released)
@@ -139,7 +139,7 @@ def _parts(batch: Batch, blocks: int) -> Iterator[tuple[Doubles, Doubles | None]
             wanted = (at >= begin) & (at < end)
             kept[at[wanted] - begin] = np.column_stack([z, y])[wanted]
 
-        data.visit(block, batch._seen, target, partitions.BLOCK_ROWS)
+        data.visit(block, batch._sample, target, partitions.BLOCK_ROWS)
         for b in range(group.start, group.stop):
             part = kept[ends[b] - begin : ends[b + 1] - begin]
             part = part[np.isfinite(part).all(axis=1)]
