@@ -49,7 +49,7 @@ PARTS: dict[str, tuple[Change, ...]] = {
     "no momentum": _tuned(momentum=0.0),
     "no adjusted tails": _tuned(heavy_tail_ratio=1e9),
     "no matched frequencies": _without("labels:MatchFrequencies"),
-    "no prior of scales": (Change("summaries.prior", "SHOWN", 0.0),),
+    "no prior of scales": (Change("summaries.prior", "LEAST_DETECTED", 0.0),),
     "one closer histogram": (
         Change("summaries.column_summaries:ColumnSummaries", "zooms", 1),
     ),

@@ -10,7 +10,7 @@ import pytest
 from privtail.default.tuning import Tuning
 from privtail.linear_model import DPLinearRegression
 from privtail.summaries.standardization import tail_adjusted
-from privtail.summaries.summary import BEYOND, Summary
+from privtail.summaries.summary import UNUSED, Summary
 
 HEAVIER = Tuning().heavy_tail_ratio
 SIMULATED = {"noise": "simulated"}
@@ -30,7 +30,7 @@ def test_scales_grow_with_the_length_of_tails_that_are_heavier_than_usual():
     assert tail_adjusted(heavy, HEAVIER).scales.tolist() == found.scales.tolist()
     alike = replace(found, deviations=12 * found.scales)
     assert tail_adjusted(alike, HEAVIER).scales.tolist() == found.scales.tolist()
-    unknown = replace(found, scales=np.full(5, BEYOND), deviations=np.full(5, BEYOND))
+    unknown = replace(found, scales=np.full(5, UNUSED), deviations=np.full(5, UNUSED))
     assert tail_adjusted(unknown, HEAVIER).scales.tolist() == unknown.scales.tolist()
 
 

@@ -10,7 +10,7 @@ from privtail.data.catalogue import located
 from privtail.default.acceptance import Improvement, LimitExtrapolation
 from privtail.default.finish import OVERSHOOTS
 from privtail.linear_model import DPHuberRegressor, DPLinearRegression
-from privtail.summaries.summary import FARTHER, Summary
+from privtail.summaries.summary import MAX_REACH, Summary
 from privtail.trusted.budget import Budget
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from tests.default.conftest import identity, staged
@@ -87,7 +87,7 @@ def test_a_target_whose_tail_noise_hides_is_no_reason_to_reach_far():
         X, y = ages(seed, 60_000)
         model = DPLinearRegression(epsilon=0.1, noise="simulated", random_state=seed)
         ratios.append(1 - model.fit(X[:50_000], y[:50_000]).score(X[50_000:], y[50_000:]))
-        assert model.report_["reach"] < FARTHER
+        assert model.report_["reach"] < MAX_REACH
     assert np.median(ratios) < 0.5
     assert max(ratios) < 3
 
@@ -171,7 +171,7 @@ def test_heavy_tails_are_no_harm(law):
             noise[rng.random(10_000) < 0.05] *= 100
         model, _ = missed(DPLinearRegression, X, X.sum(axis=1) + noise, seed, 2.0)
         assert model.coef_.all()
-        far += model.report_["reach"] == FARTHER
+        far += model.report_["reach"] == MAX_REACH
     assert law == "outliers" or far >= 3
 
 
@@ -208,9 +208,9 @@ def test_far_rows_decide_by_number_and_not_by_size():
     X[:300] = 60.0
     options = {"summary": columns(1, 4.0), "standard": identity(1, tail=4.0)}
     y = X[:, 0] + rng.normal(size=10_000)
-    assert reached(X, y, [1, 0], noise, **options).reach == FARTHER
+    assert reached(X, y, [1, 0], noise, **options).reach == MAX_REACH
     y[:300] = 1e6 * np.arange(300) / 300  # a size that decides a mean square
-    assert reached(X, y, [1, 0], noise, **options).reach == FARTHER
+    assert reached(X, y, [1, 0], noise, **options).reach == MAX_REACH
     y[:300] = rng.normal(size=300)
     fit = reached(X, y, [1, 0], noise, **options)
     assert fit.reach == 0.5
@@ -227,8 +227,8 @@ def test_where_nothing_lies_far_the_reach_is_a_few_tails():
     options = {"summary": columns(2, 4.0), "standard": identity(2, tail=4.0)}
     fits = [reached(X, y, [0.5, 0.5, 0], GaussianNoise(30.0), s, **options) for s in range(200)]
     reaches = np.array([fit.reach for fit in fits])
-    assert set(reaches[reaches > 4]) <= {FARTHER}
-    assert np.mean(reaches == FARTHER) < 0.1
+    assert set(reaches[reaches > 4]) <= {MAX_REACH}
+    assert np.mean(reaches == MAX_REACH) < 0.1
     assert np.mean(reaches >= 4) == pytest.approx(0.5, abs=0.14)
     assert np.mean(reaches <= 1) == pytest.approx(0.159, abs=0.1)
     assert reaches.min() >= 0.5

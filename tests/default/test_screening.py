@@ -13,7 +13,7 @@ from privtail.errors import InvalidInput
 from privtail.linear_model import DPLinearRegression, DPSparseClassifier, DPSparseRegressor
 from privtail.losses import LogisticLoss, MultinomialLoss, SquaredLoss
 from privtail.summaries.column_summaries import ColumnSummaries
-from privtail.summaries.summary import BEYOND
+from privtail.summaries.summary import UNUSED
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 from tests.default.conftest import staged
@@ -48,7 +48,7 @@ def chosen(X, y, loss=None, picks=1, **options):
         SelectFeatures(picks, FAINT, GaussianNoise(1.0)),
     ]
     fit = staged(stages, X, y, loss, **options)
-    return fit, np.flatnonzero(fit.summary.scales[: X.shape[1]] < BEYOND).tolist()
+    return fit, np.flatnonzero(fit.summary.scales[: X.shape[1]] < UNUSED).tolist()
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -13,7 +13,7 @@ from privtail.algorithms.result import Result
 from privtail.errors import InvalidInput
 from privtail.linear_model import DPSparseClassifier, DPSparseRegressor
 from privtail.linear_model.sparse import thinned
-from privtail.summaries.summary import BEYOND
+from privtail.summaries.summary import UNUSED
 
 SIMULATED = {"noise": "simulated", "random_state": 0}
 SPARSE = (DPSparseRegressor, DPSparseClassifier)
@@ -72,7 +72,7 @@ def test_every_class_has_its_own_support(wide):
 
 def test_thinning_ranks_by_size_in_scales():
     w = np.array([[1.0], [100.0], [-3.0], [1e-300], [0.5]])
-    result = Result(w, 1, 1.0, scales=np.array([1.0, 1e-3, 1.0, BEYOND]))
+    result = Result(w, 1, 1.0, scales=np.array([1.0, 1e-3, 1.0, UNUSED]))
     kept = thinned(result, 2, 4).w[:, 0]
     assert list(kept) == [1.0, 0.0, -3.0, 0.0, 0.5]
     assert list(thinned(result, 9, 4).w[:, 0]) == [1.0, 100.0, -3.0, 0.0, 0.5]

@@ -10,7 +10,7 @@ import pytest
 from privtail import private_mean
 from privtail.errors import AccuracyWarning
 from privtail.summaries.histograms import POWERS
-from privtail.summaries.mean_intervals import CutRange, View
+from privtail.summaries.mean_intervals import CutRange, WindowHistogram
 
 
 def spiked(rng, n):
@@ -169,7 +169,7 @@ def seen_exactly(x, std=30.0):
     """A range of these values around their median, from counts that noise happens to miss."""
     cells = np.searchsorted(POWERS.edges, x)
     counts = np.bincount(cells, minlength=len(POWERS.edges) + 1).astype(float)
-    view = View(POWERS, 0.0, 1.0, counts, np.full(len(counts), std))
+    view = WindowHistogram(POWERS, 0.0, 1.0, counts, np.full(len(counts), std))
     return CutRange(8.0, (view,), 0, float(np.median(x)), 0.0, len(x))
 
 
@@ -232,7 +232,7 @@ def test_a_tail_that_surely_has_no_mean_is_not_bounded():
 def test_rows_that_are_missing_everywhere_are_not_bounded():
     some = seen_exactly(np.random.default_rng(0).exponential(1, 100_000))
     assert np.isfinite(some.beyond(16.0)).all()
-    hidden = CutRange(8.0, some._looks, 0, some._centre, 0.0, 110_000)
+    hidden = CutRange(8.0, some._histograms, 0, some._centre, 0.0, 110_000)
     assert np.isinf(hidden.beyond(16.0)[:, 1]).all()
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privtail.summaries.histograms import POWERS, Histogram
-from privtail.summaries.prior import MOST, described
+from privtail.summaries.prior import MAX_COLUMNS, described
 from privtail.summaries.summary import Summary
 
 EDGES = POWERS.edges
@@ -110,7 +110,9 @@ def test_what_hardly_any_record_has_counts_for_nothing():
 def test_so_many_columns_are_described_in_parts():
     """All of a table's columns, of which a sample tells what they are like."""
     rng = np.random.default_rng(0)
-    X = rng.lognormal(0, 1.0, (1_000, 2 * MOST + 3)) * 10.0 ** rng.uniform(-1, 1, 2 * MOST + 3)
+    X = rng.lognormal(0, 1.0, (1_000, 2 * MAX_COLUMNS + 3)) * 10.0 ** rng.uniform(
+        -1, 1, 2 * MAX_COLUMNS + 3
+    )
     off = octaves_off(described_under(66.0, X, rng), X)
     assert np.median(np.abs(off)) < 0.5
 

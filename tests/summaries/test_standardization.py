@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privtail.summaries.standardization import Standardization, Target
-from privtail.summaries.summary import BEYOND, SMALLEST, Summary
+from privtail.summaries.summary import SMALLEST, UNUSED, Summary
 from privtail.trusted.problem import Problem
 
 
@@ -19,7 +19,7 @@ def summary(columns=3):
 
 
 def test_raw_slopes_are_those_of_standardized_features():
-    found = replace(summary(), scales=np.array([3.0, BEYOND, 5.0]))
+    found = replace(summary(), scales=np.array([3.0, UNUSED, 5.0]))
     problem = Problem(n=10, d=2, intercept=True)
     standard = Standardization.of(found, problem, sparse=False)
     assert standard.used.tolist() == [True, False]
@@ -53,7 +53,7 @@ def test_features_without_a_use_are_not_used():
 
 
 def test_a_target_that_was_not_found_has_the_scale_one():
-    lost = replace(summary(), scales=np.full(3, BEYOND), deviations=np.full(3, BEYOND),
+    lost = replace(summary(), scales=np.full(3, UNUSED), deviations=np.full(3, UNUSED),
                    detected=np.zeros(3, dtype=np.bool_),
                    scale_known=np.zeros(3, dtype=np.bool_))  # fmt: skip
     target = Target.of(lost, 2, intercept=True)

@@ -14,7 +14,7 @@ from privtail.default.fit import Decision, Fit
 from privtail.losses import AmountLoss, Loss
 from privtail.losses.magnitudes import loss_off_by
 from privtail.robust_means import ClampedMean
-from privtail.summaries.summary import FARTHER
+from privtail.summaries.summary import MAX_REACH
 from privtail.trusted.batch import Batch
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.maps import PredictionRanges
@@ -67,7 +67,7 @@ class LimitExtrapolation:
     released. The gain of a record is clamped at the loss of a margin that is off by one scale of
     the target, so the comparison counts records, however far they are.
 
-    If clipping significantly loses, values are clipped at `FARTHER` lengths of their tail.
+    If clipping significantly loses, values are clipped at `MAX_REACH` lengths of their tail.
     Otherwise they are clipped at 4^(1 - z) lengths and at least half a length, where z is the gain
     in standard deviations of its noise, or 0 if negative: slopes that fail beyond a tail often fail
     before it. The first test is strict, because hidden records cost more the farther they are.
@@ -85,7 +85,7 @@ class LimitExtrapolation:
         gain = self.improvement.release(fit.everyone(), fit.loss, fit.w, fit.w, one, ranges)
         gain /= max(self.improvement.deviation(fit.problem), float(np.finfo(np.float64).tiny))
         near = max(0.5, 4.0 ** (1 - max(gain, 0.0)))
-        fit.reach = FARTHER if gain < -fit.tuning.significant else near
+        fit.reach = MAX_REACH if gain < -fit.tuning.significant else near
         fit.overshoots = gain > fit.tuning.sure
         fit.report["reach"] = fit.reach
 

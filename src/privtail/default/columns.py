@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privtail.default.fit import Fit
-from privtail.summaries.column_summaries import SHARP, ColumnSummaries
+from privtail.summaries.column_summaries import LOCATING_SNR, ColumnSummaries
 from privtail.trusted.events import Plan
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
@@ -31,14 +31,14 @@ class SummarizeColumns:
 
     def finds_target(self, problem: Problem) -> bool:
         """Whether the noise is small enough for the scale of a numeric target."""
-        return self.noise.multiplier <= self.summaries.enough_for_target(problem)
+        return self.noise.multiplier <= self.summaries.max_noise_for_target(problem)
 
     def run(self, fit: Fit) -> None:
         columns = None if self.features else ()
         found = self.summaries.run(fit.curator, self.noise.multiplier, columns)
         if not self.features:
             # at this noise a count of all rows is one standard deviation
-            all_rows = SHARP * self.summaries.enough_for_target(fit.problem, 0)
+            all_rows = LOCATING_SNR * self.summaries.max_noise_for_target(fit.problem, 0)
             fit.target_doubtful = self.noise.multiplier * fit.tuning.sure > all_rows
             scales = np.append(fit.summary.scales, found.scales[fit.problem.d :])
             found = replace(found, scales=scales)

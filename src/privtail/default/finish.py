@@ -10,7 +10,7 @@ from privtail.algorithms.result import Result
 from privtail.default.fit import Fit
 from privtail.default.fitted import FittedSlopes
 from privtail.losses import HuberLoss
-from privtail.summaries.summary import BEYOND
+from privtail.summaries.summary import UNUSED
 
 NO_LOCATION = (
     "The target could not be located: no cell of its histogram is above the noise. The slopes "
@@ -120,7 +120,7 @@ def _report(fit: Fit, regime: str, reasons: tuple[str, ...]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "regime": regime,
         "feature_location": summary.centres[:d],
-        "feature_scale": np.where(scales < BEYOND, scales, np.nan),
+        "feature_scale": np.where(scales < UNUSED, scales, np.nan),
         "feature_used": standard.used,
     }
     if fit.given_loss.targets == "real":

@@ -17,7 +17,7 @@ from privtail.domains import Domain
 from privtail.losses import LABELS, Loss, SquaredLoss
 from privtail.summaries.residuals import ResidualHistogram
 from privtail.summaries.standardization import Standardization, tail_adjusted
-from privtail.summaries.summary import FARTHER, Summary
+from privtail.summaries.summary import MAX_REACH, Summary
 from privtail.trusted.batch import Batch
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, compose
@@ -84,7 +84,7 @@ class Fit:
         acceptance test compares with it.
     margin_range : predicted margins of two labels, or logarithms of amounts, are clipped to it.
     reach : features, and predictions of numbers, are clipped at this multiple of the length of
-        their tails. `LimitExtrapolation` chooses it for numbers; otherwise it stays `FARTHER`.
+        their tails. `LimitExtrapolation` chooses it for numbers; otherwise it stays `MAX_REACH`.
 
     Descent:
 
@@ -124,7 +124,7 @@ class Fit:
     w: Doubles = field(init=False)
     shrinkage: Doubles = field(init=False)
     margin_range: tuple[float, float] = (-math.inf, math.inf)
-    reach: float = FARTHER
+    reach: float = MAX_REACH
     decision: Decision = field(default_factory=Decision)
     overshoots: bool = False
     target_doubtful: bool = False

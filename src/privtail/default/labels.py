@@ -17,7 +17,7 @@ from privtail.default.tuning import Tuning
 from privtail.losses import LabelProbability, WeightedLoss, cut_to
 from privtail.losses.magnitudes import unclamped
 from privtail.robust_means import BoundedMean
-from privtail.summaries.column_summaries import SHARP
+from privtail.summaries.column_summaries import LOCATING_SNR
 from privtail.summaries.histograms import usable_rows
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -42,8 +42,8 @@ class CountLabels:
         return (Round(stage="label counts", events=(self._event(problem),)),)
 
     def finds_target(self, problem: Problem) -> bool:
-        """Whether the noise is small enough for the counts, by the bound of a column (`SHARP`)."""
-        return self.noise.multiplier * problem.max_rows <= problem.n / SHARP
+        """Whether counts have `LOCATING_SNR`, the signal-to-noise ratio that locates a column."""
+        return self.noise.multiplier * problem.max_rows <= problem.n / LOCATING_SNR
 
     def run(self, fit: Fit) -> None:
         problem = fit.problem

@@ -12,9 +12,9 @@ from privtail.default.intercept import MeanDerivative
 from privtail.losses import AbsoluteLoss
 from privtail.losses.magnitudes import largest_derivative
 from privtail.robust_means import ClampedMean
-from privtail.summaries.column_summaries import RARE, ColumnSummaries
+from privtail.summaries.column_summaries import MAX_SNR, ColumnSummaries
 from privtail.summaries.standardization import Standardization
-from privtail.summaries.summary import BEYOND, Summary
+from privtail.summaries.summary import UNUSED, Summary
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.selection import NoisyTopK
@@ -26,7 +26,7 @@ SIGN = 2.0**-30
 DENSITY = math.sqrt(2 / math.pi)
 """Twice the density of a standard Gaussian at its median: the slope of a mean of signs."""
 
-SELECTED = ColumnSummaries(enough=RARE)
+SELECTED = ColumnSummaries(max_snr=MAX_SNR)
 """The column summaries of the selected features."""
 
 
@@ -82,7 +82,7 @@ class SelectFeatures:
         rest = np.setdiff1d(np.arange(d), chosen)[: self.picks - len(chosen)]
         columns = tuple(int(j) for j in np.concatenate([chosen, rest]))
         own = SELECTED.run(fit.curator, self.summary_noise.multiplier, columns)
-        scales = np.full_like(summary.scales, BEYOND)
+        scales = np.full_like(summary.scales, UNUSED)
         measured = np.setdiff1d(chosen, problem.indicators)  # indicators are declared
         summary.put(measured, own.take(measured))
         scales[chosen], scales[d:] = summary.scales[chosen], summary.scales[d:]

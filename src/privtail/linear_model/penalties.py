@@ -9,7 +9,7 @@ import numpy as np
 from privtail.algorithms.result import Result
 from privtail.domains import L1, L2, Domain, ElasticNet
 from privtail.losses import AnyLoss
-from privtail.summaries.summary import BEYOND
+from privtail.summaries.summary import UNUSED
 
 SILENCED = (
     "The penalty alone takes more than half of any slope of {count:,} of {d:,} features. A "
@@ -30,7 +30,7 @@ def silenced(domain: Domain, loss: AnyLoss, result: Result) -> tuple[str, ...]:
         return ()
     if not 0 < curvature < math.inf:
         return ()
-    used = result.scales < BEYOND
+    used = result.scales < UNUSED
     largest = np.full((len(used), 1), result.unit)
     kept = domain.scaled(1 / result.scales).prox(largest, 1 / curvature)
     count = int(np.count_nonzero(used & (kept[:, 0] < largest[:, 0] / 2)))

@@ -35,7 +35,7 @@ from privtail.losses import (
 )
 from privtail.statement import Statement, state
 from privtail.summaries.column_summaries import ColumnSummaries
-from privtail.summaries.summary import BEYOND, Summary
+from privtail.summaries.summary import UNUSED, Summary
 from privtail.trusted.accounting.curves import GaussianDP, ZeroConcentratedDP
 from privtail.trusted.allowance import Allowance
 from privtail.trusted.callbacks import core_loss
@@ -495,7 +495,7 @@ def _clamped(loss: Loss, found: Summary, rows: int) -> Score:
     Of counts, against a constant of a bought size: their loss has no smallest value.
     """
     unit = float(found.scales[-1])
-    unit = unit if unit < BEYOND else 1.0
+    unit = unit if unit < UNUSED else 1.0
     if isinstance(loss, AmountLoss):
         size = max(float(found.centres[-1]), unit)
         base = np.zeros((rows, 1))

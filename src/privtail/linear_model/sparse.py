@@ -16,7 +16,7 @@ from privtail.linear_model.classification import PrivateClassifier
 from privtail.linear_model.fitting import PrivateLinearModel
 from privtail.linear_model.regressor import PrivateRegressor
 from privtail.losses import AnyLoss, SquaredLoss
-from privtail.summaries.summary import BEYOND
+from privtail.summaries.summary import UNUSED
 from privtail.trusted.curator import Curator
 
 
@@ -86,7 +86,7 @@ class PrivateSparseModel(PrivateLinearModel):
 def thinned(result: Result, sparsity: int, d: int) -> Result:
     """The same with the ``sparsity`` largest slopes of every output, each times its scale."""
     scales = np.ones(d) if result.scales is None else result.scales
-    sizes = np.abs(result.w[:d]) * np.where(scales < BEYOND, scales, 0.0)[:, None]
+    sizes = np.abs(result.w[:d]) * np.where(scales < UNUSED, scales, 0.0)[:, None]
     smallest = np.argsort(-sizes, axis=0, kind="stable")[sparsity:]
     w = result.w.copy()
     np.put_along_axis(w[:d], smallest, 0.0, axis=0)

@@ -1,4 +1,4 @@
-"""What noisy histograms tell: of columns, amounts and residuals, and how columns are standardized.
+"""Summaries of columns, amounts and residuals by noisy histograms, and standardized features.
 
-The default, published algorithms by name and `privtail.private_mean` begin with it.
+The default, published algorithms by name and `privtail.private_mean` begin with them.
 """

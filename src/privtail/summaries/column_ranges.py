@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.summaries.column_summaries import POOLING, ColumnSummaries
+from privtail.summaries.column_summaries import POOLING_SNR, ColumnSummaries
 from privtail.summaries.mean_intervals import CutRange, cut_range_of
 from privtail.summaries.summary import Summary
 from privtail.trusted.curator import Curator
@@ -20,7 +20,7 @@ Doubles = NDArray[np.float64]
 SCALE_SHARE, LARGEST_SHARE = 0.15, 0.5
 """Fractions of the budget that centre and scale get, usually and at most.
 
-They get more than usual if less would not find a column that lies far from zero.
+They get more than usual if less would not locate a column that lies far from zero.
 """
 
 
@@ -42,8 +42,8 @@ class ColumnRanges:
 
     @property
     def _summaries(self) -> ColumnSummaries:
-        pooling = 0.0 if self.cells else POOLING
-        return ColumnSummaries(narrow=True, cells=self.cells, pooling=pooling)
+        pooling_snr = 0.0 if self.cells else POOLING_SNR
+        return ColumnSummaries(narrow=True, cells=self.cells, pooling_snr=pooling_snr)
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """The histograms to release before a mean with noise ``multiplier``."""
@@ -57,20 +57,20 @@ class ColumnRanges:
         ``part`` of the n rows counts: one number for all columns, or one for each that is measured.
         """
         problem = curator.problem
-        found, views = self._summaries.searched(
+        found, histograms = self._summaries.searched(
             curator, self._noise(multiplier, problem), part=part
         )
         found = _around_zero(found) if curator.sparse else found
         reaches = [CutRange.declared()] * problem.d
-        parts = np.broadcast_to(part, len(views))
-        for j, seen, rows in zip(problem.measured, views, parts, strict=True):
+        parts = np.broadcast_to(part, len(histograms))
+        for j, seen, rows in zip(problem.measured, histograms, parts, strict=True):
             reaches[j] = cut_range_of(seen, found.take([j]), max(1, round(rows * problem.n)))
         return replace(found, tails=np.array([reach.distance for reach in reaches])), reaches
 
     def unsure(self, multiplier: float, problem: Problem) -> bool:
         """Whether the noise is so large that a column may be found in the wrong place."""
         noise = self._noise(multiplier, problem)
-        return noise > self._summaries.enough_for_features(noise, problem) * (1 + 1e-9)
+        return noise > self._summaries.max_noise_for_features(noise, problem) * (1 + 1e-9)
 
     def _noise(self, multiplier: float, problem: Problem) -> float:
         """The noise of a single release that costs what all histograms do."""
@@ -78,7 +78,7 @@ class ColumnRanges:
             multiplier * math.sqrt((1 - share) / (2 * share))
             for share in (SCALE_SHARE, LARGEST_SHARE)
         )
-        return max(least, min(usual, self._summaries.enough_for_features(least, problem)))
+        return max(least, min(usual, self._summaries.max_noise_for_features(least, problem)))
 
 
 def _around_zero(found: Summary) -> Summary:

@@ -1,4 +1,8 @@
-"""Private location and scale of every column from logarithmic histograms that zoom in."""
+"""Private location and scale of every column, from histograms that go from coarse to fine.
+
+The signal-to-noise ratio (SNR) of a histogram is n over the standard deviation of the noise of a
+count.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from numpy.typing import NDArray
 
 from privtail.losses import LABELS, Targets
 from privtail.summaries.histograms import COARSE, FINE, POWERS, Cells, nearly_none, usable_rows
-from privtail.summaries.mean_intervals import View
+from privtail.summaries.mean_intervals import WindowHistogram
 from privtail.summaries.prior import described
 from privtail.summaries.summary import Summary
 from privtail.trusted.batch import Batch
@@ -24,40 +28,40 @@ from privtail.trusted.sampling import Everyone
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-FINE_FROM = 30
-"""Closer histograms have the finer cells if the noise of a count is n over this, or less."""
+FINE_SNR = 30
+"""SNR from which refined histograms have the finer cells."""
 
 LEAST_TARGET, MOST_TARGET = 0.3, 0.6
-"""Bounds of the fraction that the target gets: its location and scale matter most."""
+"""Bounds of the budget fraction of the target, whose location and scale matter most."""
 
-SHARP = 12
-"""A column can be located, wherever it lies, if the noise of its counts is at most n over this."""
+LOCATING_SNR = 12
+"""SNR from which a column can be located wherever it lies."""
 
-SHARPER = 16
-"""Beside features, the target gets noise n over this in a count, between the two bounds above."""
+TARGET_SNR = 16
+"""SNR that the target gets beside features, as far as the bounds of its fraction admit."""
 
-RARE = 2_000
-"""No count needs less noise than n over this, even if a column is nearly constant."""
+MAX_SNR = 2_000
+"""SNR that is enough for every column, even for one that is nearly constant."""
 
-UNSHOWN = 3.0
-"""A column with closer histograms is taken to reach so many scales: noise hides its tails."""
+LEAST_TAIL = 3.0
+"""The tail of a column with refined histograms is at least so many scales: noise hides it."""
 
-HELD = 2 / 3
-"""The next histogram is closer if this part of the records, or more, was detected.
+LEAST_DETECTED = 2 / 3
+"""The part of the records that must be detected before the next histogram is refined.
 
 Then the middle half of the detected records holds the median of all: the part that was not detected
 and a quarter of the rest, 1/3 + 2/3 / 4, are one half.
 """
 
-POOLING = 6.0
-"""If the noise of a count is more than n over this, one scale for all features is of more use."""
+POOLING_SNR = 6.0
+"""Below this SNR of a feature, one histogram and one scale for all features are more accurate."""
 
-POOLING_SELECTING = 12.0
-"""The same before a selection of features: one scale for all leaves them comparable."""
+POOLING_SNR_SELECTING = 12.0
+"""The same before a selection of features, which one scale for all leaves comparable."""
 
-POOLING_LABELS = 2.0
-"""The same for labels. It is lower, because features that are alike are described together anyway,
-with a centre, and because features in other units that are detected keep their own scale.
+POOLING_SNR_LABELS = 2.0
+"""The same for labels. It is lower for two reasons: features that are alike are described together
+anyway, with a centre; and features in other units that are detected keep their own scale.
 """
 
 _TARGET = (-1,)
@@ -72,23 +76,24 @@ class ColumnSummaries:
     Indicators of declared categories need none: their centre is 0 and their scale 1/2.
 
     A column that lies far from zero, inside one power of two, is detected without a scale. Its next
-    histogram is closer: its window lies around the cells of the middle half of the records, which
-    it cuts into 32 cells, or into 64 where noise is small. A column
-    that is not closer, or was not detected well enough, gets the same histogram again, and the
-    counts are added. A feature without a scale at the end (it is nearly constant) keeps the spread
-    that the powers of two show. It is ``single`` if a closer histogram, too, shows one cell.
+    histogram is refined: its window lies around the cells of the middle half of the records, and
+    cuts them into 32 cells, or into 64 from `FINE_SNR` on. A column that has a scale, or was not
+    detected well enough, gets the same histogram again, and the counts are added. A feature without
+    a scale at the end is nearly constant. It keeps the spread that the powers of two show, and is
+    ``single`` if a refined histogram, too, shows one cell.
 
-    If noise is above n over ``pooling`` in the counts of a feature, every record votes for one
-    feature only, and all features share one window and one scale. Columns that noise hides among
-    the powers of two are described by what is likely, given all columns (`ColumnPrior`).
+    If the SNR of a feature is below ``pooling_snr``, histograms are pooled: every record votes for
+    one feature only, and all features share one window and one scale. Columns that noise hides
+    among the powers of two are described by the posterior of an empirical-Bayes prior
+    (`ColumnPrior`).
 
     Parameters
     ----------
-    target : whether the target is summarized, too, with a fraction of the budget of its own, which
-        is larger if noise is.
+    target : whether the target is summarized, too. It has a budget fraction of its own, which is
+        larger if noise is.
     zooms : how many histograms follow the first.
-    enough : in the mean of all histograms the noise of a count is n over this, or more.
-    pooling : see above.
+    max_snr : the largest SNR of the mean of all histograms. Budget beyond it is not spent.
+    pooling_snr : the SNR of a feature below which histograms are pooled.
     narrow : whether a nearly constant feature is described by the cell that holds it, for clipping.
     cells : whether a cell that is not finite leaves its own column alone, and not its row
         (`Problem.cell_counts`). Votes are not shared then.
@@ -100,8 +105,8 @@ class ColumnSummaries:
 
     target: bool = False
     zooms: int = 3
-    enough: int = 100_000
-    pooling: float = POOLING
+    max_snr: int = 100_000
+    pooling_snr: float = POOLING_SNR
     narrow: bool = False
     cells: bool = False
 
@@ -111,30 +116,30 @@ class ColumnSummaries:
 
         The target is summarized, too, if it is numeric.
         """
-        every = POOLING_LABELS if targets in LABELS else POOLING
-        pooling = POOLING_SELECTING if selecting else every
-        return cls(target=targets == "real", enough=RARE, pooling=pooling)
+        every = POOLING_SNR_LABELS if targets in LABELS else POOLING_SNR
+        pooling_snr = POOLING_SNR_SELECTING if selecting else every
+        return cls(target=targets == "real", max_snr=MAX_SNR, pooling_snr=pooling_snr)
 
-    def enough_for_target(self, problem: Problem, features: int | None = None) -> float:
-        """The largest noise multiplier at which every histogram of the target is `SHARP`.
+    def max_noise_for_target(self, problem: Problem, features: int | None = None) -> float:
+        """The largest noise multiplier at which histograms of the target have `LOCATING_SNR`.
 
-        So many ``features`` are summarized beside it; all by default.
+        ``features`` is how many features are summarized beside it; all by default.
         """
         if not self.target:
             return math.inf
         beside = len(problem.measured) if features is None else features
         share = self._part(beside, math.inf) / (1 + self.zooms)
-        return problem.n / problem.max_rows / SHARP * math.sqrt(share)
+        return problem.n / problem.max_rows / LOCATING_SNR * math.sqrt(share)
 
-    def enough_for_features(self, least: float, problem: Problem) -> float:
-        """The largest noise multiplier at which every histogram of a feature is `SHARP`.
+    def max_noise_for_features(self, least: float, problem: Problem) -> float:
+        """The largest noise multiplier at which histograms of a feature have `LOCATING_SNR`.
 
         ``least`` is the lowest multiplier that the histograms may have. If even that is too large
         for a histogram of every feature, the answer is for one that all features share.
         """
         share = (1 - self._part(len(problem.measured), 0.0)) / (1 + self.zooms)
         votes = 1 if self.pooled(least, problem) else max(1, len(problem.measured))
-        return problem.n / problem.max_rows / SHARP * math.sqrt(share / votes)
+        return problem.n / problem.max_rows / LOCATING_SNR * math.sqrt(share / votes)
 
     def pooled(self, multiplier: float, problem: Problem) -> bool:
         """Whether noise is so large that each record votes for one feature only."""
@@ -143,7 +148,7 @@ class ColumnSummaries:
         )
 
     def plan(self, multiplier: float, problem: Problem, features: int | None = None) -> Plan:
-        """The histograms of so many features, all by default, and of the target if asked."""
+        """The histograms of ``features`` features, all by default, and of the target if any."""
         count = len(problem.measured) if features is None else features
         releases = self._releases(multiplier, problem, count)
         events = tuple(release.event(problem, self.cells) for release in releases)
@@ -167,7 +172,7 @@ class ColumnSummaries:
     def searched(
         self, curator: Curator, multiplier: float, features: tuple[int, ...] | None = None,
         part: Doubles | float = 1.0,
-    ) -> tuple[Summary, list[list[View]]]:  # fmt: skip
+    ) -> tuple[Summary, list[list[WindowHistogram]]]:  # fmt: skip
         """As `run`; with ``narrow`` also all histograms of every feature, the closest one last."""
         problem = curator.problem
         columns = problem.measured if features is None else features
@@ -175,14 +180,14 @@ class ColumnSummaries:
             self._releases(multiplier, problem, len(columns)),
             Summary.declared(problem.d),
         )
-        asked = [columns] * bool(columns) + [_TARGET] * self.target
+        groups = [columns] * bool(columns) + [_TARGET] * self.target
         rows = np.maximum(1, np.rint(np.multiply(part, problem.n))).astype(int)
         searches = [
             _Search(
                 release, problem, which, np.broadcast_to(rows, release.votes),
                 fixed=curator.sparse and which != _TARGET, kept=self.narrow, cells=self.cells,
             )
-            for release, which in zip(releases, asked, strict=True)
+            for release, which in zip(releases, groups, strict=True)
         ]  # fmt: skip
         if not searches:
             return found, []
@@ -191,8 +196,8 @@ class ColumnSummaries:
                 search.observe(batch)
         if columns:
             found.put(list(columns), searches[0].of_features(self.narrow))
-        views = searches[0].views() if columns and self.narrow else []
-        return (Summary.joined([found, searches[-1].found]) if self.target else found), views
+        histograms = searches[0].histograms() if columns and self.narrow else []
+        return (Summary.joined([found, searches[-1].found]) if self.target else found), histograms
 
     def _part(self, features: int, noise: float) -> float:
         """The fraction of the budget for the target beside so many features.
@@ -201,11 +206,11 @@ class ColumnSummaries:
         """
         if not (features and self.target):
             return float(self.target)
-        needed = (1 + self.zooms) * (SHARPER * noise) ** 2
+        needed = (1 + self.zooms) * (TARGET_SNR * noise) ** 2
         return min(max(LEAST_TARGET, needed), MOST_TARGET)
 
     def _releases(self, multiplier: float, problem: Problem, columns: int) -> list[_Release]:
-        """The histograms of a round: of so many features, and of the target if asked."""
+        """The histograms of a round: of so many features, and of the target if it is summarized."""
         n, times, price = problem.n, math.sqrt(1 + self.zooms), multiplier * problem.max_rows
         part = self._part(columns, price / n)
 
@@ -215,14 +220,14 @@ class ColumnSummaries:
 
         releases = []
         if columns:
-            one = std(columns, 1 - part, n / self.enough)
-            pooled = columns > 1 and one * self.pooling > n
+            one = std(columns, 1 - part, n / self.max_snr)
+            pooled = columns > 1 and one * self.pooling_snr > n
             if pooled:
                 part = self._part(columns, math.inf)
-                one = std(1, 1 - part, n / self.enough)
+                one = std(1, 1 - part, n / self.max_snr)
             releases.append(_Release(columns, times * one, pooled))
         if self.target:
-            releases.append(_Release(1, times * std(1, part, n / self.enough)))
+            releases.append(_Release(1, times * std(1, part, n / self.max_snr)))
         return releases
 
 
@@ -259,16 +264,16 @@ class _Release:
 
 @dataclass(frozen=True)
 class Window:
-    """Where a column is seen: cells in units of ``half`` around ``middle``."""
+    """The window of a histogram: cells in units of ``half`` around ``middle``."""
 
     cells: Cells = POWERS
     middle: float = 0.0
     half: float = 1.0
 
     @property
-    def closer(self) -> bool:
-        """Whether it lies around what was found, and not among the powers of two."""
-        return self.cells.closer
+    def refined(self) -> bool:
+        """Whether it lies around the detected values; the first has powers of two instead."""
+        return self.cells.refined
 
     @property
     def edges(self) -> Doubles:
@@ -277,12 +282,12 @@ class Window:
 
 
 class _Search:
-    """What is known of some columns after some rounds of histograms.
+    """The search for location and scale of some columns, by rounds of histograms.
 
-    A column is first seen among the powers of two (``_first`` holds their summary). Then it may be
-    seen through a window around what was found (``_coarser`` holds the summary before it). Among
-    many columns one may by chance be detected where it is not. So a window is left as it is if less
-    than `HELD` of the records were detected.
+    The first histogram of a column is over powers of two (``_first`` is its summary). Later ones
+    may be over a refined window around the detected values (``_coarser`` is the summary before).
+    Among many columns one may by chance be detected where it is not. So a window stays as it is if
+    less than `LEAST_DETECTED` of the records were detected.
 
     Parameters
     ----------
@@ -306,30 +311,31 @@ class _Search:
         self._gaps = np.isin(columns, problem.optional) & (not release.pooled)
         self._empty = np.zeros(release.votes, dtype=np.bool_)
         count = release.votes
-        self._narrow = FINE if release.std <= rows.max() / FINE_FROM else COARSE
+        self._narrow = FINE if release.std <= rows.max() / FINE_SNR else COARSE
         self._windows = [Window() for _ in range(count)]
-        self._left: list[list[View]] = [[] for _ in range(count)]
+        self._left: list[list[WindowHistogram]] = [[] for _ in range(count)]
         self._hidden = np.zeros(count, dtype=np.bool_)
         self._sums, self._times = np.zeros((count, len(POWERS.edges) + 1)), np.zeros(count)
         self.found, self._first, self._coarser = (Summary.declared(count) for _ in range(3))
 
     @property
-    def _closer(self) -> NDArray[np.bool_]:
-        """(columns,) whether each is seen through a closer window."""
-        return np.array([window.closer for window in self._windows])
+    def _refined(self) -> NDArray[np.bool_]:
+        """(columns,) whether each has a refined window."""
+        return np.array([window.refined for window in self._windows])
 
-    def views(self) -> list[list[View]]:
+    def histograms(self) -> list[list[WindowHistogram]]:
         """The histograms of every column, over one window after the other."""
-        views = [
-            [*left, self._view(j)] if self._times[j] else left for j, left in enumerate(self._left)
+        histograms = [
+            [*left, self._histogram(j)] if self._times[j] else left
+            for j, left in enumerate(self._left)
         ]
-        return views * self._release.columns if self._release.pooled else views
+        return histograms * self._release.columns if self._release.pooled else histograms
 
-    def _view(self, j: int) -> View:
+    def _histogram(self, j: int) -> WindowHistogram:
         """The histogram of one column over its present window."""
         window, noise = self._windows[j], self._release.std / math.sqrt(self._times[j])
         counts = self._sums[j] / self._times[j]
-        return View(
+        return WindowHistogram(
             window.cells, window.middle, window.half, counts, np.full(len(counts), noise)
         )  # fmt: skip
 
@@ -338,28 +344,28 @@ class _Search:
 
         Narrow cells cannot show tails, so they are taken to be those of a Gaussian at least. Unless
         ``narrow``, a column without a scale has the spread that the powers of two show. A column
-        that a closer histogram does not detect is spread over its window, and keeps its scale. One
-        of missing values alone is described as one of zeros.
+        that a refined histogram does not detect is spread over its window, and keeps its scale. A
+        column of missing values alone is described as one of zeros.
         """
         found, first = self.found, self._first
         needles = ~(found.scale_known | self._hidden | narrow)
         scales = np.where(needles, first.scales, found.scales)
         deviations = np.where(needles, first.deviations, found.deviations)
         tails = np.where(needles, first.tails, found.tails)
-        closer = self._closer
-        seen = replace(
+        refined = self._refined
+        summary = replace(
             found,
             scales=scales,
-            deviations=np.maximum(deviations, closer * scales),
-            tails=np.maximum(tails, closer * UNSHOWN * scales),
-            single=found.single & closer & ~self._hidden & (found.shown >= HELD),
+            deviations=np.maximum(deviations, refined * scales),
+            tails=np.maximum(tails, refined * LEAST_TAIL * scales),
+            single=found.single & refined & ~self._hidden & (found.detected_part >= LEAST_DETECTED),
         )
-        seen.put(empty := self._empty & ~seen.detected, seen.take(empty).as_zeros())
-        return seen.shared(self._release.columns) if self._release.pooled else seen
+        summary.put(empty := self._empty & ~summary.detected, summary.take(empty).as_zeros())
+        return summary.shared(self._release.columns) if self._release.pooled else summary
 
     def observe(self, batch: Batch) -> None:
-        """Releases a histogram; the next one is closer for columns detected without a scale."""
-        release, closer = self._release, self._closer
+        """Releases a histogram. The next one is refined for columns detected without a scale."""
+        release, refined = self._release, self._refined
         edges = np.array([window.edges for window in self._windows])
         edges = edges[0] if release.pooled else edges
         answer = (
@@ -371,21 +377,21 @@ class _Search:
         self._times += 1
         stds = release.std / np.sqrt(self._times)
         self._count_gaps(stds)
-        seen = self._described(stds)
+        summary = self._described(stds)
         for wider in (self._first, self._coarser):
-            wider.put(~closer, seen.take(~closer))
+            wider.put(~refined, summary.take(~refined))
         middles, halves = np.array([(window.middle, window.half) for window in self._windows]).T
         end = float(self._narrow.edges[-1])
-        self.found = self._coarser.sharpened(seen, middles, halves, end, HELD)
-        self._hidden = closer & ~seen.detected
-        go = seen.detected & ~self.found.scale_known & (self.found.centres != 0)
+        self.found = self._coarser.refined_by(summary, middles, halves, end, LEAST_DETECTED)
+        self._hidden = refined & ~summary.detected
+        go = summary.detected & ~self.found.scale_known & (self.found.centres != 0)
         largest = math.sqrt(2 * math.log(self._sums.size))
-        held = np.maximum(HELD, largest * stds / self._rows)
-        self._approach(np.flatnonzero(go & (seen.shown >= held)))
+        least = np.maximum(LEAST_DETECTED, largest * stds / self._rows)
+        self._refine(np.flatnonzero(go & (summary.detected_part >= least)))
 
     def _count_gaps(self, stds: Doubles) -> None:
         """Counts the numbers in columns with missing values, by the powers of two."""
-        for j in np.flatnonzero(self._gaps & ~self._closer):
+        for j in np.flatnonzero(self._gaps & ~self._refined):
             counts = self._sums[j] / self._times[j]
             part, deviation = usable_rows(counts, stds[j], self._problem.n)
             self._rows[j] = max(1, round(part * self._problem.n))
@@ -393,23 +399,24 @@ class _Search:
 
     def _described(self, stds: Doubles) -> Summary:
         """The summary by all histograms over the present windows, in units of these."""
-        seen = Summary.declared(len(stds))
+        summary = Summary.declared(len(stds))
         means = self._sums / self._times[:, None]
         alike: dict[tuple[Window, float, int], list[int]] = {}
         for j, window in enumerate(self._windows):
             alike.setdefault((window, self._times[j], int(self._rows[j])), []).append(j)
         for (window, _, rows), group in alike.items():
-            seen.put(group, described(means[group], window.cells, stds[group[0]], rows))
+            summary.put(group, described(means[group], window.cells, stds[group[0]], rows))
         if self._release.columns > 1:
-            seen.detected[self._closer & (seen.shown < HELD)] = False
-        return seen
+            unclear = self._refined & (summary.detected_part < LEAST_DETECTED)
+            summary.detected[unclear] = False
+        return summary
 
-    def _approach(self, columns: NDArray[np.intp]) -> None:
-        """Moves the windows of these columns to where they were found."""
+    def _refine(self, columns: NDArray[np.intp]) -> None:
+        """Refines the windows of these columns: they move to the detected values."""
         self._coarser.put(columns, self.found.take(columns))
         middles, halves = self.found.window(self._fixed)
         for j in columns:
             if self._kept:
-                self._left[j].append(self._view(j))
+                self._left[j].append(self._histogram(j))
             self._windows[j] = Window(self._narrow, float(middles[j]), float(halves[j]))
         self._sums[columns], self._times[columns] = 0.0, 0.0

@@ -9,37 +9,37 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.summaries.summary import BEYOND, SMALLEST, Summary
+from privtail.summaries.summary import SMALLEST, UNUSED, Summary
 
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
 CELL_ABOVE = 2.6
-"""A single cell near 1 is believed if its count is so many deviations above zero.
+"""A single cell near 1 is significant if its count is so many deviations above zero.
 
 Other runs of cells need more, by the logarithms of two priors: 1/k^2 for the exponent k of a run's
 ends, and 1/l for its length l. Among d columns the prior of the farthest exponents is lower by 1/d,
 and that of exponents near 1 is the same.
 """
 
-BESIDE = 6.0
-"""What squared deviations a run needs besides, if else only zeros were detected.
+MARGIN_BESIDE_ZEROS = 6.0
+"""Squared deviations that a run needs in addition if only zeros were detected besides it.
 
 If such a run were noise, the unit of the column would be wrong, and the few records with other
 values might become rows of any length.
 """
 
-INSIDE = 3.7
-"""The same for any run of cells of a closer histogram, where the column surely lies."""
+REFINED_RUN_ABOVE = 3.7
+"""As `CELL_ABOVE`, for any run of cells of a refined histogram, where the column surely lies."""
 
 LIKELY_CELL, SURE_CELL = 2.5, 6.0
 """A cell likely, or surely, holds records if its count is so many deviations above zero.
 
-By chance a count of noise is in one cell of 160, and of a billion.
+A count of noise alone is so large in one cell of 160, and in one of a billion.
 """
 
 ROWS_MISSING = 3.0
-"""If the sum of all cells is so many deviations below n, not all rows count."""
+"""Not all rows count if the sum of all cells is so many deviations below n."""
 
 OTHERS = (
     "A row does not count if a number is missing or not finite, if it is beyond max_rows, or if it "
@@ -51,7 +51,7 @@ FEWER = (
 )
 HIDDEN = "Noise hides how many of the {n:,} rows count. It may be none{most}. " + OTHERS
 UNLIKELY = "; more than {most:,} are unlikely"
-"""What a statement says where not all rows count (`fewer`)."""
+"""Sentences of a statement where not all rows count (`fewer`)."""
 
 SPREADS = (
     ((0.25, 0.75), 1.349),
@@ -61,8 +61,8 @@ SPREADS = (
 )
 """Pairs of quantile levels and their distance in standard deviations of a Gaussian."""
 
-RARER = (*SPREADS, ((0.003, 0.997), 5.496), ((0.001, 0.999), 6.180))
-"""The same for a column of mostly zeros, whose other values alone tell the scale."""
+ZERO_SPREADS = (*SPREADS, ((0.003, 0.997), 5.496), ((0.001, 0.999), 6.180))
+"""The same for a column of mostly zeros, of which only the other values show the scale."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,15 +72,15 @@ class Cells:
     Attributes
     ----------
     edges : (cells - 1,), ascending.
-    zero : the cell that holds zero, among powers of two; None for the cells of a closer window.
+    zero : the cell that holds zero, among powers of two; None for the cells of a refined window.
     """
 
     edges: Doubles
     zero: int | None = None
 
     @property
-    def closer(self) -> bool:
-        """Whether these are the cells of a closer window, in which a column lies in [-2, 2]."""
+    def refined(self) -> bool:
+        """Whether these are the cells of a refined window, where the column lies in [-2, 2]."""
         return self.zero is None
 
     def bounds(self, cell: int) -> tuple[float, float]:
@@ -107,7 +107,7 @@ class Cells:
         If no pair is, the scale is that of the first pair which is not one point.
         """
         spread, zeros = 0.0, self.zero is not None and 2 * counts[self.zero] > counts.sum()
-        for levels, deviations in RARER if zeros else SPREADS:
+        for levels, deviations in ZERO_SPREADS if zeros else SPREADS:
             (i, a), (j, b) = (self.quantile(counts, level) for level in levels)
             scale_known = j - i >= 2 and i > 0 and j < len(self.edges)
             if scale_known or spread == 0:
@@ -125,7 +125,7 @@ class Cells:
         """The sequences of cells in which a run may lie, each of the shape (cells, parts).
 
         Among powers of two a run lies above zero, or below it, or it is one of magnitudes and has
-        two parts. In a closer window it lies between -2 and 2.
+        two parts. In a refined window it lies between -2 and 2.
         """
         inner = np.arange(1, len(self.edges))
         if self.zero is None:
@@ -137,12 +137,12 @@ class Cells:
         return above[:, None], below[:, None], np.column_stack([above, below])
 
     def needed(self, columns: int) -> Doubles | float:
-        """How many squared deviations a run needs; among powers of two, by its begin and end.
+        """The squared deviations that a run needs; among powers of two, by its begin and end.
 
-        It is more with many ``columns``, of which one stands out more by chance.
+        Many ``columns`` need more: the largest of many columns of noise is larger.
         """
         if self.zero is None:
-            return INSIDE**2 + 2 * math.log(columns)
+            return REFINED_RUN_ABOVE**2 + 2 * math.log(columns)
         return _prior(len(self.sides[0]), columns)
 
 
@@ -163,14 +163,14 @@ POWERS = Cells(np.concatenate([-_SIZES[::-1], _SIZES]), zero=len(_SIZES))
 
 
 def _window(cells: int) -> Cells:
-    """So many edges from -2 to 2, and beyond them powers of sqrt 2: as many as in `POWERS`."""
+    """``cells`` edges from -2 to 2, and powers of sqrt 2 beyond them; as many as `POWERS` has."""
     beyond = 2.0 ** (1 + np.arange(1, (len(POWERS.edges) - cells) // 2 + 1) / 2)
     edges = np.concatenate([-beyond[::-1], np.linspace(-2.0, 2.0, cells), beyond])
     return Cells(edges)
 
 
 COARSE, FINE = _window(66), _window(130)
-"""The cells of a closer window, whose middle half of the records was found in [-1, 1].
+"""The cells of a refined window. The middle half of the detected records is in [-1, 1].
 
 They are as many as those of `POWERS`, so that any histogram may follow any other.
 """
@@ -202,7 +202,7 @@ class Histogram:
         if total <= 0:
             return None
         if 2 * max(kept[0], kept[-1]) > total:  # most lies beyond the edges
-            return Summary.of_one(0.0, BEYOND, BEYOND, BEYOND, -1.0, 1.0, False, True, 0.0, False)
+            return Summary.of_one(0.0, UNUSED, UNUSED, UNUSED, -1.0, 1.0, False, True, 0.0, False)
         seen = np.flatnonzero(kept).tolist()
         first, last = seen[0], seen[-1]
         (i, _), (_, centre), (j, _) = (cells.quantile(kept, level) for level in (0.25, 0.5, 0.75))
@@ -211,14 +211,14 @@ class Histogram:
         spread, scale_known = cells.spread(kept)
         ends = cells.point(first, 0.0), cells.point(last, 1.0)
         tail = max(abs(end - centre) for end in ends) or 1.0
-        held = self.counts[first : last + 1].sum() if cells.closer else total
+        held = self.counts[first : last + 1].sum() if cells.refined else total
         return Summary.of_one(
             centre, spread or deviation or tail, deviation or tail, tail,
             cells.bounds(i)[0], cells.bounds(j)[1], True, scale_known, float(held) / n, single,
         )  # fmt: skip
 
     def shown(self, n: int) -> Doubles:
-        """Counts in cells `above_noise`; if these hold zeros alone, also in a sure run."""
+        """Counts in cells `above_noise`. If these hold only zeros, also counts in a sure run."""
         kept = self.above_noise(n)
         if not kept.any() or self.cells.without_zeros(kept).any():
             return kept
@@ -226,7 +226,9 @@ class Histogram:
 
     def _beside(self, kept: Doubles) -> Doubles:
         """Counts in the run that surely stands out among the cells that are not ``kept``."""
-        return replace(self, counts=np.where(kept, 0.0, self.counts)).surest_run(doubt=BESIDE)
+        return replace(self, counts=np.where(kept, 0.0, self.counts)).surest_run(
+            margin=MARGIN_BESIDE_ZEROS
+        )
 
     def above_noise(self, n: int) -> Doubles:
         """Counts in cells that stand out from the noise; 0 elsewhere.
@@ -239,7 +241,7 @@ class Histogram:
         return kept if 2 * kept.sum() >= part * n else self.surest_run(part * n / 4)
 
     def sure_cells(self) -> Doubles:
-        """Counts in runs of likely cells that hold a sure one (`SURE_CELL`); 0 elsewhere.
+        """Counts in runs of likely cells that contain a sure one (`SURE_CELL`); 0 elsewhere.
 
         Zero is no neighbour of 2^-64: its cell among the powers of two is a run of its own.
         """
@@ -253,17 +255,16 @@ class Histogram:
             runs[zero + 1 :] += 2 * len(counts)
         return np.where(likely & np.isin(runs, runs[counts > SURE_CELL * self.std]), counts, 0.0)
 
-    def surest_run(self, least: float = 0.0, doubt: float = 0.0) -> Doubles:
+    def surest_run(self, least: float = 0.0, margin: float = 0.0) -> Doubles:
         """Counts in the run of bounded cells that stands out most from the noise; 0 elsewhere.
 
-        A run must hold ``least`` records, and exceed what is needed by ``doubt`` squared
-        deviations.
+        A run must hold ``least`` records, and have ``margin`` squared deviations more than needed.
         """
         nothing = np.zeros_like(self.counts)
         if not np.any(self.std):
             return nothing
         best, chosen = 0.0, self.cells.sides[0][:0]
-        needed = self.cells.needed(self.columns) + doubt
+        needed = self.cells.needed(self.columns) + margin
         unit = float(np.min(self.std))
         counts, variances = self.counts / unit, np.square(self.stds / unit)
         for side in self.cells.sides:
@@ -311,7 +312,7 @@ def usable_rows(counts: Doubles, std: Doubles | float, n: int) -> tuple[float, f
 
 
 def fewer(part: float, deviation: float, n: int, consequence: str) -> tuple[str, ...]:
-    """The sentence of a statement on the `usable_rows` of ``n`` rows; none if all may."""
+    """The sentence of a statement on the `usable_rows` of ``n`` rows; none if all may count."""
     if part >= 1:
         return ()
     noise = max(1, round(deviation * n))
@@ -323,7 +324,7 @@ def fewer(part: float, deviation: float, n: int, consequence: str) -> tuple[str,
 
 
 def most_are_lost(part: float, deviation: float) -> bool:
-    """Whether less than half of the rows count as far as noise shows, or likely nearly none."""
+    """Whether less than half of the rows seem to count, or likely nearly none."""
     return part < 0.5 or nearly_none(part, deviation)
 
 

@@ -1,4 +1,4 @@
-"""Where values of a column are clipped, and what clipping may cost: from released histograms."""
+"""The clipping range of a column, and the bias that clipping may cause, from its histograms."""
 
 from __future__ import annotations
 
@@ -19,56 +19,57 @@ Doubles = NDArray[np.float64]
 NOISE_BOUND = 1.96
 """Noise exceeds so many of its standard deviations with a probability of 2.5 %."""
 
-MISSED = 3.0
-"""A count of so many standard deviations is no noise: by chance it occurs once in 740."""
+SIGNIFICANT = 3.0
+"""A count of so many standard deviations is significant: noise alone exceeds it once in 740."""
 
-POWER = 1.2
-"""The part of the rows beyond a distance falls with this power of it, or a larger one.
+TAIL_POWER = 1.2
+"""The assumed tail index: the part of the rows beyond a distance falls with this power of it.
 
-Then values beyond exceed the distance by five times as much, on average. Tails of amounts, sizes
-and counts that are said to be heavy fall with powers of 1.5 to 3. It is less than that because a
-range ends where noise is low, because tails are measured from medians, and because those of
-lognormal values are heavier where few rows show them. With 4/3, intervals of lognormal values
-(sigma 2) hold .75 of the means at n epsilon of 500, with 1.2 .88, and are 1.7 times as wide.
+A larger power is admitted, too. With this one, values beyond exceed the distance by five times as
+much, on average. Heavy tails of amounts, sizes and counts mostly have powers of 1.5 to 3. It is
+less than that because a range ends where noise is low, because tails are measured from medians, and
+because those of lognormal values are heavier where few rows show them. With 4/3, intervals of
+lognormal values (sigma 2) hold .75 of the means at n epsilon of 500, with 1.2 .88, and are 1.7
+times as wide.
 """
 
 SQUARES_POWER = 2.5
-"""The same for squares, which have no mean at `POWER`. Squares of values beyond a distance exceed
-its square by four times as much, on average. Deviations and covariances rest on it.
+"""The same for squares, which have no mean at `TAIL_POWER`. Then squares of values beyond a
+distance exceed its square by four times as much, on average. Deviations and covariances rest on it.
 """
 
 OCTAVES = 2.0
 """Doublings of a distance in which rows are counted: beyond it, and before it.
 
-Of what is beyond, these hold 81 % where the power is `POWER`. With one, intervals of heavy tails
-hold .05 less; a third adds cells with noise and hardly a row.
+They hold 81 % of the rows beyond where the power is `TAIL_POWER`. With one, intervals of heavy
+tails hold .05 less; a third adds cells with noise and hardly a row.
 """
 
-LOST = 4.5
-"""If the rows that no histogram shows exceed noise by so many deviations, nothing bounds them.
+SURELY_MISSING = 4.5
+"""Nothing bounds rows that no histogram shows if they exceed noise by so many deviations.
 
-More than `MISSED`, for it is asked of every column, and rows near the end are no reason to refuse.
+It is more than `SIGNIFICANT` because every column is tested, and rows near the end do no harm.
 """
 
-RARE = 0.01
+HIDDEN_PART = 0.01
 """The part of the rows that noise may hide beside a spike, a cell that may hold half of all rows.
 
-No release shows how large these rows are. If they are fewer than this part, they are believed to be
+No release shows how large these rows are. If they are fewer than this part, they are assumed to be
 no larger than the value of the spike. If not, nothing bounds them, and the mean is not reliable.
 Constant columns have the same counts, so this holds for them, too, up to n epsilon of about 10,000.
 """
 
-FEW = 0.1
-"""A tail is judged where at most this part of the values that differ from the centre lies beyond.
+TAIL_PART = 0.1
+"""A tail is tested where at most this part of the values that differ from the centre lies beyond.
 
-Closer to the centre it is the middle of the law that decides how fast parts fall. With .2, columns
-with little noise are judged alike; 5 % more of those with much noise (n epsilon of 100) have no
+Nearer to the centre, the middle of the distribution decides how fast parts fall. With .2, results
+with little noise are the same; with much noise (n epsilon of 100) 5 % more of the columns have no
 bound on one side.
 """
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class WindowHistogram:
     """Counts of one column in cells, in units of ``half`` around ``middle``, with their noise."""
 
     cells: Cells
@@ -131,18 +132,18 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class CutRange:
-    """How far from its centre a column is clipped, and what is known of the rows beyond.
+    """The distance from its centre at which a column is clipped, and bounds of the rows beyond.
 
-    **Assumption.** The part of the rows beyond a distance falls with the power `POWER` of it, or
-    with a larger power if counts before the distance show one. So a count of the rows beyond bounds
-    by how much they exceed the distance.
+    **Assumption.** The part of the rows beyond a distance falls with the power `TAIL_POWER` of it,
+    or with a larger power if counts before the distance show one. So a count of the rows beyond
+    bounds by how much they exceed the distance.
 
     So hardly any rows lie beyond a wide gap. Where a cell shows that some do, nothing bounds the
-    loss on that side. Where noise hides them, it is the assumption alone that excludes them.
+    loss on that side. Where noise hides them, only the assumption excludes them.
 
-    A column that is nearly constant shows no tail. Rows that noise hides are taken to lie within
+    A column that is nearly constant shows no tail. Rows that noise hides are assumed to lie within
     its ``size``, its distance from zero, or to fall with this power from there on. Beside a spike
-    they may be more than the part `RARE`; then nothing bounds them.
+    they may be more than the part `HIDDEN_PART`. Then nothing bounds them.
 
     Attributes
     ----------
@@ -151,7 +152,7 @@ class CutRange:
     """
 
     distance: float
-    _looks: Sequence[View] = ()
+    _histograms: Sequence[WindowHistogram] = ()
     _chosen: int = 0
     _centre: float = 0.0
     _size: float = 0.0
@@ -166,27 +167,31 @@ class CutRange:
         return cls(1.0, bounded=True)
 
     def beyond(self, end: float) -> Doubles:
-        """(2, 3) upper bounds of what clipping at ``end`` loses, below and above the centre.
+        """(2, 3) upper bounds of the bias of clipping at ``end``, below and above the centre.
 
-        The three are: the part of the rows beyond; what their values exceed the distance by, over
-        n; what their squares around the centre exceed its square by, over n. A loss is infinite if
-        nothing bounds it: only zeros were detected, or rows are surely missing from all histograms,
-        or a tail surely falls so slowly that it has no mean, or no mean square.
+        The three are: the part of the rows beyond; the sum by which their values exceed the
+        distance, over n; the sum by which their squares around the centre exceed its square, over
+        n. A bound is infinite if only zeros were detected, or rows are surely missing from all
+        histograms, or a tail surely falls so slowly that it has no mean, or no mean square.
         """
         if self.bounded:
             lost = max(self.distance - end, 0.0)
             return np.array([[float(lost > 0), lost, lost * (self.distance + end)]] * 2)
-        missing, unsure = self._missing(max(end, self.distance)) if self._looks else (1.0, 0.0)
-        if missing > LOST * unsure:
+        missing, unsure = self._missing(max(end, self.distance)) if self._histograms else (1.0, 0.0)
+        if missing > SURELY_MISSING * unsure:
             return np.array([[1.0, math.inf, math.inf]] * 2)
         around = self._centre - end, self._centre + end
-        inside, unsure = self._looks[self._chosen].between(*around, whole=True)
+        inside, unsure = self._histograms[self._chosen].between(*around, whole=True)
         hidden = max(self._n - inside, 0.0) + NOISE_BOUND * unsure
         return np.array([self._beyond(side, end, hidden) for side in (-1, 1)])
 
     def kurtosis(self) -> float:
         """The kurtosis of the detected values; 3 if it is lower, or if none were detected."""
-        return self._looks[self._chosen].kurtosis(self._centre, self._n) if self._looks else 3.0
+        return (
+            self._histograms[self._chosen].kurtosis(self._centre, self._n)
+            if self._histograms
+            else 3.0
+        )
 
     def _beyond(self, side: int, end: float, hidden: float) -> tuple[float, float, float]:
         """The bounds of `beyond` on one side; at most ``hidden`` rows lie beyond on both."""
@@ -194,10 +199,10 @@ class CutRange:
         (rows, std), (inside, unsure) = (
             self._count(side, near, far) for near in (end, end / self._times)
         )
-        most, power, from_ = min(max(rows, 0.0) + NOISE_BOUND * std, hidden), POWER, end
+        most, power, from_ = min(max(rows, 0.0) + NOISE_BOUND * std, hidden), TAIL_POWER, end
         if end < self._size:
             from_ = self._size
-        elif inside <= NOISE_BOUND * unsure:  # no tail shows: what is believed holds before the end
+        elif inside <= NOISE_BOUND * unsure:  # no tail shows: the assumption holds before the end
             most = (max(inside, 0.0) + NOISE_BOUND * unsure) / self._times**power
         else:
             power = self._power(side, end, most)
@@ -208,7 +213,7 @@ class CutRange:
         return part, lost, self._squares(side, end, part, power)
 
     def squares(self, end: float, rows: Doubles) -> Doubles:
-        """(2,) what the mean square loses below and above, if so many ``rows`` lie beyond."""
+        """(2,) bounds of the bias of the mean square if so many ``rows`` lie below and above."""
         if self.bounded:
             return np.zeros(2)
         bounded = np.isfinite(self.beyond(end)[:, 1])
@@ -219,18 +224,18 @@ class CutRange:
         ])  # fmt: skip
 
     def _squares(self, side: int, end: float, part: float, power: float) -> float:
-        """By how much the squares of a ``part`` of the rows beyond ``end`` exceed its square."""
+        """By how much squares beyond ``end`` exceed its square, for a ``part`` of the rows."""
         if self._endless(side, end, moment=2):
             return math.inf
         power, from_ = max(power, SQUARES_POWER), max(end, self._size)
         return part * (from_**2 * power / (power - 2) - end**2)
 
     def _power(self, side: int, end: float, most: float) -> float:
-        """`POWER`, or a larger one that the rows before ``end`` show if ``most`` are beyond."""
+        """`TAIL_POWER`, or the larger one that rows before ``end`` show if ``most`` are beyond."""
         sure, noise = self._count(side, end / self._times, end, whole=True)
         if not 0 < most < sure - NOISE_BOUND * noise:
-            return POWER
-        return max(POWER, math.log2((sure - NOISE_BOUND * noise) / most) / OCTAVES)
+            return TAIL_POWER
+        return max(TAIL_POWER, math.log2((sure - NOISE_BOUND * noise) / most) / OCTAVES)
 
     def _endless(self, side: int, end: float, moment: int = 1) -> bool:
         """Whether a tail surely has no such moment, or may hide rows of unknown size."""
@@ -242,71 +247,73 @@ class CutRange:
         )
         every, _ = self._count(side, 0.0, self._times * end, whole=True)
         times = self._times**moment
-        slow = times * rows - before > MISSED * math.hypot(times * std, unsure)
-        return slow and rows + before < FEW * every
+        slow = times * rows - before > SIGNIFICANT * math.hypot(times * std, unsure)
+        return slow and rows + before < TAIL_PART * every
 
     def _count(
         self, side: int, near: float, far: float, *, whole: bool = False
     ) -> tuple[float, float]:
         """The count of rows on one side between two distances, and its standard deviation."""
         low, high = sorted((self._centre + side * near, self._centre + side * far))
-        return self._looks[self._chosen].between(low, high, whole=whole)
+        return self._histograms[self._chosen].between(low, high, whole=whole)
 
     def _missing(self, distance: float) -> tuple[float, float]:
         """An upper bound of the rows farther from the centre, and its standard deviation."""
-        return _missing(self._looks, self._centre - distance, self._centre + distance, self._n)
+        return _missing(self._histograms, self._centre - distance, self._centre + distance, self._n)
 
     def _may_hide(self, distance: float) -> bool:
-        """Whether noise may hide the part `RARE` of the rows, or more, at unknown distances."""
+        """Whether noise may hide `HIDDEN_PART` of the rows, or more, at unknown distances."""
         missing, unsure = self._missing(distance)
-        return distance < self._size and missing + NOISE_BOUND * unsure >= RARE * self._n
+        return distance < self._size and missing + NOISE_BOUND * unsure >= HIDDEN_PART * self._n
 
     def _far(self, side: int, reach: float) -> bool:
         """Whether a cell beyond `_times` this distance surely holds more rows than a tail does.
 
         All cells are one test of `NOISE_BOUND`.
         """
-        far, cells = self._times * reach, sum(len(look.counts) for look in self._looks)
-        rows = max(self._count(side, reach, far)[0], 0.0) / (self._times**POWER - 1)
+        far, cells = self._times * reach, sum(len(one.counts) for one in self._histograms)
+        rows = max(self._count(side, reach, far)[0], 0.0) / (self._times**TAIL_POWER - 1)
         level = -float(ndtri(ndtr(-NOISE_BOUND) / max(cells, 1)))
         low, high = sorted((self._centre + side * far, side * math.inf))
-        return any(look.rises(low, high, rows, level) for look in self._looks)
+        return any(one.rises(low, high, rows, level) for one in self._histograms)
 
     def goes_on(self) -> bool:
         """Whether rows surely lie beyond the distance."""
         counts = (self._count(s, self.distance, self._times * self.distance) for s in (-1, 1))
-        return any(rows > MISSED * std for rows, std in counts)
+        return any(rows > SIGNIFICANT * std for rows, std in counts)
 
 
-def cut_range_of(looks: Sequence[View], found: Summary, n: int) -> CutRange:
-    """The range to which a column of ``n`` rows is clipped, from its histograms, closest last.
+def cut_range_of(histograms: Sequence[WindowHistogram], found: Summary, n: int) -> CutRange:
+    """The range to which a column of ``n`` rows is clipped, from its histograms, the finest last.
 
-    It is the range of the closest histogram in which no rows are surely missing. It is doubled
-    while rows surely lie beyond.
+    It is the range of the finest histogram in which no rows are surely missing. It is doubled while
+    rows surely lie beyond.
     """
     centre, tail = float(found.centres[0]), float(found.tails[0])
     if not (found.detected[0] & ~found.only_zeros[0]):
         return CutRange(tail)
-    ranges = [look.shown(n) for look in looks]
+    ranges = [one.shown(n) for one in histograms]
     chosen, (low, high) = 0, ranges[0] or (centre - tail, centre + tail)
     for k, here in reversed(list(enumerate(ranges))):
         if here is None:
             continue
-        missing, unsure = _missing(looks, *here, n)
-        if missing <= MISSED * unsure:
+        missing, unsure = _missing(histograms, *here, n)
+        if missing <= SIGNIFICANT * unsure:
             chosen, (low, high) = k, here
             break
     size = 0.0 if found.scale_known[0] else abs(centre)
-    distance, spike = max(high - centre, centre - low) or tail, looks[-1].may_hold_half(n)
-    reach = CutRange(distance, looks, chosen, centre, size, n, spike)
+    distance, spike = max(high - centre, centre - low) or tail, histograms[-1].may_hold_half(n)
+    reach = CutRange(distance, histograms, chosen, centre, size, n, spike)
     while reach.goes_on():
         reach = replace(reach, distance=2 * reach.distance)
     return reach
 
 
-def _missing(looks: Sequence[View], low: float, high: float, n: int) -> tuple[float, float]:
+def _missing(
+    histograms: Sequence[WindowHistogram], low: float, high: float, n: int
+) -> tuple[float, float]:
     """An upper bound of the rows outside of a range, by all histograms; its standard deviation."""
-    counts, stds = np.array([look.touched(low, high) for look in looks]).T
+    counts, stds = np.array([one.touched(low, high) for one in histograms]).T
     if not stds.all():
         return n - float(counts.max()), 0.0
     weights = stds**-2.0

@@ -1,4 +1,4 @@
-"""Descriptions of many columns together: a prior from all of them (empirical Bayes)."""
+"""Summaries of many columns together, by a prior that is estimated from all (empirical Bayes)."""
 
 from __future__ import annotations
 
@@ -23,41 +23,41 @@ STEP = 0.5
 WIDTHS = (0.3, 0.7, 1.2, 1.8, 2.5, 3.5)
 """Standard deviations of the logarithm of a size, in octaves: a Gaussian has about 1.6."""
 
-ABOVE = (0.0, 0.15, 0.5, 0.85, 1.0)
-"""Parts of the values that are positive."""
+POSITIVE = (0.0, 0.15, 0.5, 0.85, 1.0)
+"""Grid of the part of the values that is positive."""
 
-EMPTY = (0.0, 0.3, 0.6, 0.9)
-"""Parts of the values that are zero."""
+ZEROS = (0.0, 0.3, 0.6, 0.9)
+"""Grid of the part of the values that is zero."""
 
-APART = (0.0, 0.5, 1.0, 2.0, 3.5, 6.0)
-"""How far columns of one table lie apart: standard deviations of their locations, in octaves."""
+LOCATION_STDS = (0.0, 0.5, 1.0, 2.0, 3.5, 6.0)
+"""Grid of the standard deviation of the locations of the columns of a table, in octaves."""
 
 OUTLYING = 0.05
-"""Part of the columns that may lie anywhere, as one does of which nothing is known."""
+"""Weight of the vague component of the prior, by which a column may lie anywhere."""
 
-USUAL = 3.0
-"""The prior of shapes counts like so many columns, spread evenly over all shapes."""
+PRIOR_WEIGHT = 3.0
+"""Weight of the uniform prior of shapes, in columns."""
 
-MOVES = 12
-"""How many times shapes and locations are estimated in turn."""
+ITERATIONS = 12
+"""Iterations in which shapes and locations are estimated in turn."""
 
-MOST = 256
-"""The prior is estimated from at most so many columns; of more, from a sample."""
+MAX_COLUMNS = 256
+"""The largest number of columns from which the prior is estimated; of more, a sample is taken."""
 
-DIFFERING = 2.0
-"""Columns differ if their squares exceed noise by so many standard deviations."""
+DIFFERENCE_ABOVE = 2.0
+"""Columns differ if their sum of squares exceeds that of noise by so many standard deviations."""
 
-VAGUE = 1.0
-"""A column whose location is uncertain by more octaves than this gets the centre 0."""
+MAX_LOCATION_STD = 1.0
+"""A column gets the centre 0 if the posterior deviation of its location is more, in octaves."""
 
-SHOWN = 0.9
-"""Columns of which single cells show a smaller part are described by their likely profiles."""
+LEAST_DETECTED = 0.9
+"""The posterior describes a column if its sure cells hold less than this part of the rows."""
 
-TOGETHER = 0.2
-"""Columns are described as one if they lie together with at least this probability."""
+ALIKE_PROBABILITY = 0.2
+"""All columns are described as one if this, or more, is the probability that they lie together."""
 
-VISIBLE = 0.03
-"""Cells of a profile that hold a smaller part do not count in its description."""
+LEAST_CELL = 0.03
+"""Cells of a profile that hold a smaller part of the values do not count in its summary."""
 
 _OCTAVES = (len(POWERS.edges) - 2) // 2
 _ZERO = _OCTAVES + 1
@@ -65,7 +65,7 @@ _ABOVE = slice(_ZERO + 1, _ZERO + 1 + _OCTAVES)
 _BELOW = slice(_ZERO - 1, 0, -1)
 _STEPS = round(1 / STEP)
 _LOCATIONS = np.arange(-_OCTAVES / 2 + STEP / 2, _OCTAVES / 2, STEP)
-_SHAPES = list(product(range(len(WIDTHS)), ABOVE, EMPTY))
+_SHAPES = list(product(range(len(WIDTHS)), POSITIVE, ZEROS))
 
 
 def described(counts: Doubles, cells: Cells, std: Doubles | float, n: int) -> Summary:
@@ -73,11 +73,11 @@ def described(counts: Doubles, cells: Cells, std: Doubles | float, n: int) -> Su
 
     ``std`` is the standard deviation of the noise, one number or one for each cell.
 
-    Columns that do not differ from most others are described together. Among powers of two, a
-    column that single cells hardly show is described by its likely profiles, given all columns
-    (`ColumnPrior`), unless a run of cells stands out beside zeros. A column that a closer histogram
-    does not show gets the deviation of all columns together for a scale. A scale that is too large
-    makes the column count little; one that is too small would make it hide the others.
+    Columns that do not differ from most others are pooled. Among powers of two, a column that is
+    not surely detected is described by its posterior (`ColumnPrior`), unless a run of cells stands
+    out beside zeros. A column that a refined histogram does not detect gets the deviation of all
+    columns pooled for a scale. A scale that is too large makes the column count little. One that is
+    too small would make it hide the others.
     """
 
     def pooled(rows: Doubles) -> Summary | None:
@@ -85,7 +85,7 @@ def described(counts: Doubles, cells: Cells, std: Doubles | float, n: int) -> Su
         return Histogram(rows.sum(axis=0), cells, std * math.sqrt(k)).described(n * k)
 
     std = np.broadcast_to(std, counts.shape[1:])
-    together, unseen = pooled(counts), Summary.unseen()
+    together, undetected = pooled(counts), Summary.undetected()
     histograms = [Histogram(row, cells, std, len(counts)) for row in counts]
     each = [histogram.described(n) for histogram in histograms]
     alike = np.zeros(len(counts), dtype=np.bool_)
@@ -94,60 +94,61 @@ def described(counts: Doubles, cells: Cells, std: Doubles | float, n: int) -> Su
         they = pooled(counts[alike]) if alike.any() else None
         each = [they or one if same else one for same, one in zip(alike, each, strict=True)]
         size = together.deviations
-        unseen = replace(unseen, scales=size, deviations=size, tails=together.tails)
-    found = Summary.joined([one or unseen for one in each])
+        undetected = replace(undetected, scales=size, deviations=size, tails=together.tails)
+    found = Summary.joined([one or undetected for one in each])
     part, _ = usable_rows(counts.mean(axis=0), std / math.sqrt(len(counts)), n)
-    hidden = np.array([one.sure_cells().sum() < SHOWN * part * n for one in histograms])
+    hidden = np.array([one.sure_cells().sum() < LEAST_DETECTED * part * n for one in histograms])
     hidden &= ~(found.mostly_zeros & found.scale_known)
-    if len(counts) > 1 and std.any() and hidden.any() and not cells.closer:
-        likely = ColumnPrior.of(counts, std, part * n)
-        hidden &= ~(alike & likely.together)
+    if len(counts) > 1 and std.any() and hidden.any() and not cells.refined:
+        prior = ColumnPrior.of(counts, std, part * n)
+        hidden &= ~(alike & prior.alike)
         if hidden.any():
-            found.put(hidden, likely.described(counts[hidden], std, part * n))
+            found.put(hidden, prior.described(counts[hidden], std, part * n))
     return found
 
 
 @dataclass(frozen=True)
 class ColumnPrior:
-    """A prior of profiles of columns among powers of two, estimated from all columns.
+    """A prior of histograms of columns over powers of two, estimated from all columns.
 
-    In a profile the logarithm of the size of a value is Gaussian; a part of the values is negative
-    and a part zero. How often each shape occurs, and where the columns lie, is estimated from all
-    columns (empirical Bayes). A column is then described by the posterior mean over profiles.
+    A profile is a distribution of values: the logarithm of their size is Gaussian, a part is
+    negative, and a part is zero. It has a location and a shape. The probabilities of shapes and
+    locations are estimated from all columns (empirical Bayes). The summary of a column is the
+    posterior mean over profiles.
 
     Attributes
     ----------
     prior : (locations, shapes) the probability of each profile.
-    together : whether all columns but outlying ones may well lie within half an octave.
+    alike : whether all columns but outlying ones likely lie within half an octave.
     """
 
     prior: Doubles
-    together: bool
+    alike: bool
 
     @classmethod
     def of(cls, counts: Doubles, std: Doubles, n: float) -> Self:
         """From histograms (columns, cells) of n records."""
-        some = np.unique(np.linspace(0, len(counts) - 1, MOST).round().astype(int))
+        some = np.unique(np.linspace(0, len(counts) - 1, MAX_COLUMNS).round().astype(int))
         likely = _likelihoods(counts[some], std, n)
         flat = likely.reshape(-1, len(_SHAPES))
         even = np.full(len(_SHAPES), 1 / len(_SHAPES))
         shapes = even
-        apart, doubt = _laws()
-        for _ in range(MOVES):
+        location_laws, penalty = _location_laws()
+        for _ in range(ITERATIONS):
             by_location = likely @ shapes
-            evidence = np.log(by_location @ apart.T).sum(axis=0) - doubt
+            evidence = np.log(by_location @ location_laws.T).sum(axis=0) - penalty
             laws = np.exp(evidence - logsumexp(evidence))
-            where = laws @ apart
+            where = laws @ location_laws
             prior = np.outer(where, shapes)
             weights = where / (by_location @ where)[:, None]
             posterior = shapes * (weights.reshape(-1) @ flat)
-            shapes = (posterior + USUAL * even) / (len(some) + USUAL)
-        near = laws.reshape(len(APART), -1)[np.array(APART) <= STEP].sum()
-        return cls(prior, bool(near > TOGETHER))
+            shapes = (posterior + PRIOR_WEIGHT * even) / (len(some) + PRIOR_WEIGHT)
+        near = laws.reshape(len(LOCATION_STDS), -1)[np.array(LOCATION_STDS) <= STEP].sum()
+        return cls(prior, bool(near > ALIKE_PROBABILITY))
 
     def described(self, counts: Doubles, std: Doubles, n: float) -> Summary:
         """The summary of these columns."""
-        parts = np.array_split(counts, 1 + len(counts) // MOST)
+        parts = np.array_split(counts, 1 + len(counts) // MAX_COLUMNS)
         return Summary.joined([self._described(part, std, n) for part in parts])
 
     def _described(self, counts: Doubles, std: Doubles, n: float) -> Summary:
@@ -163,12 +164,12 @@ class ColumnPrior:
         scales, deviations, tails = 2.0 ** (octaves[:, None] + facts[:, :3]).T
         centres, lows, highs = scales * facts[:, 3:6].T
         zeros, scale_known = facts[:, 6:].T > 0.5
-        nowhere = zeros | (unsure > VAGUE)
-        scale_known &= ~(zeros & (unsure > VAGUE))
+        nowhere = zeros | (unsure > MAX_LOCATION_STD)
+        scale_known &= ~(zeros & (unsure > MAX_LOCATION_STD))
         return Summary(
             np.where(nowhere, 0.0, centres), scales, deviations, tails,
             np.where(zeros, -SMALLEST, lows), np.where(zeros, SMALLEST, highs),
-            unsure <= VAGUE, scale_known,
+            unsure <= MAX_LOCATION_STD, scale_known,
             np.sum(at * (np.abs(_LOCATIONS - where[:, None]) <= STEP), axis=1),
             np.zeros_like(scale_known),
         )  # fmt: skip
@@ -182,16 +183,19 @@ def _sizes() -> Doubles:
 
 
 @functools.lru_cache(maxsize=1)
-def _laws() -> tuple[Doubles, Doubles]:
-    """(laws, locations) laws of locations: each of `APART` around each octave; and their priors."""
+def _location_laws() -> tuple[Doubles, Doubles]:
+    """(laws, locations) prior laws of locations, and the penalty of each law.
+
+    There is one law for each of `LOCATION_STDS` around each octave.
+    """
     anywhere = 1 / (1 + np.abs(_LOCATIONS) / 2) ** 2
     anywhere /= anywhere.sum()
     middles = np.arange(-_OCTAVES / 2, _OCTAVES / 2 + 1)
     laws = []
-    for apart in APART:
-        near = np.exp(-0.5 * ((_LOCATIONS - middles[:, None]) / max(apart, STEP / 2)) ** 2)
+    for std in LOCATION_STDS:
+        near = np.exp(-0.5 * ((_LOCATIONS - middles[:, None]) / max(std, STEP / 2)) ** 2)
         laws.append((1 - OUTLYING) * near / near.sum(axis=1, keepdims=True) + OUTLYING * anywhere)
-    return np.concatenate(laws), np.tile(4 * np.log(1 + np.abs(middles) / 2), len(APART))
+    return np.concatenate(laws), np.tile(4 * np.log(1 + np.abs(middles) / 2), len(LOCATION_STDS))
 
 
 @functools.lru_cache(maxsize=1)
@@ -209,8 +213,8 @@ def _descriptions() -> Doubles:
             counts[_ABOVE] = (1 - empty) * above * sizes[spread]
             counts[_BELOW] += (1 - empty) * (1 - above) * sizes[spread]
             counts[_ZERO] = empty
-            counts[counts < VISIBLE] = 0.0
-            seen = Histogram(counts, POWERS, 0.0).described(1) or Summary.unseen()
+            counts[counts < LEAST_CELL] = 0.0
+            seen = Histogram(counts, POWERS, 0.0).described(1) or Summary.undetected()
             scale = seen.scales[0]
             logs = np.log2([scale, seen.deviations[0], seen.tails[0]])
             places = np.array([seen.centres[0], seen.lows[0], seen.highs[0]]) / scale
@@ -220,15 +224,15 @@ def _descriptions() -> Doubles:
 
 def _likelihoods(counts: Doubles, std: Doubles, n: float) -> Doubles:
     """(columns, locations, shapes) the likelihood of every profile, over the largest."""
-    told, sharp = counts / std * (n / std), (n / std) ** 2
+    scores, precisions = counts / std * (n / std), (n / std) ** 2
     sizes = _sizes()
-    above, below = (told[:, side] @ sizes.reshape(-1, _OCTAVES).T for side in (_ABOVE, _BELOW))
-    norms = [(sizes**2 @ sharp[side]).reshape(-1) for side in (_ABOVE, _BELOW)]
-    logs = np.empty((len(counts), len(ABOVE) * len(EMPTY), len(_LOCATIONS) * len(WIDTHS)))
-    for k, (up, empty) in enumerate(product(ABOVE, EMPTY)):
-        seen = (1 - empty) * (up * above + (1 - up) * below) + empty * told[:, _ZERO, None]
+    above, below = (scores[:, side] @ sizes.reshape(-1, _OCTAVES).T for side in (_ABOVE, _BELOW))
+    norms = [(sizes**2 @ precisions[side]).reshape(-1) for side in (_ABOVE, _BELOW)]
+    logs = np.empty((len(counts), len(POSITIVE) * len(ZEROS), len(_LOCATIONS) * len(WIDTHS)))
+    for k, (up, empty) in enumerate(product(POSITIVE, ZEROS)):
+        seen = (1 - empty) * (up * above + (1 - up) * below) + empty * scores[:, _ZERO, None]
         norm = (1 - empty) ** 2 * (up**2 * norms[0] + (1 - up) ** 2 * norms[1])
-        logs[:, k] = seen - (norm + empty**2 * sharp[_ZERO]) / 2
+        logs[:, k] = seen - (norm + empty**2 * precisions[_ZERO]) / 2
     logs -= logs.max(axis=(1, 2), keepdims=True)
     by_shape = np.exp(logs, out=logs).reshape(*logs.shape[:2], len(_LOCATIONS), len(WIDTHS))
     by_location = by_shape.transpose(0, 2, 3, 1)
@@ -238,11 +242,11 @@ def _likelihoods(counts: Doubles, std: Doubles, n: float) -> Doubles:
 def _alike(counts: Doubles, cells: Cells, std: Doubles, n: int) -> NDArray[np.bool_]:
     """(columns,) whether a column does not differ from the others, provided that most do not.
 
-    Together such columns show more than each of them beside its own noise. But they are not taken
-    for alike if together they show hardly more than zeros, because the other values of one column
-    would be lost among those of all. If they show only a run of cells together, they are alike if
-    it holds half of the ``n`` records of each column, they differ in it no more than noise does,
-    and it is not a closer histogram.
+    The pooled histogram of such columns has less noise than that of each. But columns are not alike
+    if their pooled histogram shows hardly more than zeros, because the other values of one column
+    would be lost among those of all. If it shows only a run of cells, they are alike if the run
+    holds half of the ``n`` records of each column, the columns differ in it no more than noise
+    does, and the histogram is not refined.
     """
     rest = len(counts) - 1
     if rest == 0 or not std.any():
@@ -258,7 +262,7 @@ def _alike(counts: Doubles, cells: Cells, std: Doubles, n: int) -> NDArray[np.bo
     if usual.sure_cells().sum() > likely * len(rows):
         return alike
     most = usual.surest_run(max(likely, n / 2) * len(rows))
-    return alike if not cells.closer and _spread_alike(rows, most, std) else none
+    return alike if not cells.refined and _spread_alike(rows, most, std) else none
 
 
 def _spread_alike(rows: Doubles, run: Doubles, std: Doubles) -> bool:
@@ -269,4 +273,4 @@ def _spread_alike(rows: Doubles, run: Doubles, std: Doubles) -> bool:
     shown = rows[:, run > 0] / std[run > 0]
     differing = float(((shown - shown.mean(axis=0)) ** 2).sum())
     free = (len(shown) - 1) * shown.shape[1]
-    return bool(free > 0 and differing <= free + DIFFERING * math.sqrt(2 * free))
+    return bool(free > 0 and differing <= free + DIFFERENCE_ABOVE * math.sqrt(2 * free))

@@ -1,4 +1,4 @@
-"""The sizes of the derivatives of a loss at a model; for squares these are the residuals."""
+"""The histogram of the sizes of residuals: derivatives of a loss in the margin, at a model."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Doubles = NDArray[np.float64]
 SIZE_CELLS = Cells(2.0 ** np.arange(-64, 65, 0.5), zero=0)
 """Public cells in which sizes are counted."""
 
-LEAST = 0.05
-"""A floor for the part of the residuals that is not clipped."""
+LEAST_UNCLIPPED = 0.05
+"""The smallest part of the residuals that is taken to be unclipped."""
 
 _EDGES = SIZE_CELLS.edges
 _ENDS = np.append(_EDGES, _EDGES[-1])
@@ -30,10 +30,9 @@ _ENDS = np.append(_EDGES, _EDGES[-1])
 
 @dataclass(frozen=True)
 class ResidualHistogram:
-    """A released histogram of the sizes of derivatives.
+    """A released histogram of the sizes of residuals: derivatives of the loss in the margin.
 
-    To choose a threshold, a size is taken for the upper edge of its cell; to estimate a scale, for
-    the middle.
+    Thresholds take the upper edge of a cell for its sizes, and scales its middle.
 
     **Privacy.** One Gaussian release of a histogram of l2 sensitivity sqrt 2.
 
@@ -87,8 +86,8 @@ class ResidualHistogram:
         return float(self.parts @ _ENDS**2)
 
     def unclipped(self, threshold: float) -> float:
-        """The part of the sizes below a threshold, `LEAST` or more."""
-        return max(float(self.parts[self.middles < threshold].sum()), LEAST)
+        """The part of the sizes below a threshold, `LEAST_UNCLIPPED` or more."""
+        return max(float(self.parts[self.middles < threshold].sum()), LEAST_UNCLIPPED)
 
     def quantile(self, part: float) -> float:
         """The lowest edge below which this part of the sizes above zero lies; inf without any."""

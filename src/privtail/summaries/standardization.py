@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.losses import Loss, RelativeHuberLoss
-from privtail.summaries.summary import BEYOND, Summary
+from privtail.summaries.summary import UNUSED, Summary
 from privtail.trusted.maps import FeatureMap
 from privtail.trusted.problem import Problem
 
@@ -19,7 +19,7 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Target:
-    """What the column summary says of a numeric target; for other targets the defaults hold.
+    """Location, scale and tail of a numeric target; other targets have the defaults.
 
     Attributes
     ----------
@@ -50,12 +50,12 @@ class Target:
         scale, deviation, tail = (
             float(size[column]) for size in (summary.scales, summary.deviations, summary.tails)
         )
-        scale = scale if scale < BEYOND else 1.0
+        scale = scale if scale < UNUSED else 1.0
         return cls(
             location=float(summary.centres[column]) * intercept,
             scale=scale,
-            deviation=deviation if deviation < BEYOND else scale,
-            tail=tail if tail < BEYOND else scale,
+            deviation=deviation if deviation < UNUSED else scale,
+            tail=tail if tail < UNUSED else scale,
             detected=bool(summary.detected[column]),
             scale_known=bool(summary.scale_known[column]),
             only_zeros=bool(summary.only_zeros[column]),
@@ -79,11 +79,11 @@ class Target:
 
 @dataclass(frozen=True)
 class Standardization:
-    """z = (x - centre) / scale for every feature, and what is known of a numeric target.
+    """z = (x - centre) / scale for every feature, and the summary of a numeric target.
 
     Attributes
     ----------
-    scales, centres : (d,); the scale of a feature that is not used is `BEYOND`.
+    scales, centres : (d,); the scale of a feature that is not used is `UNUSED`.
     target : location and scale of the target.
     """
 
@@ -100,7 +100,7 @@ class Standardization:
         """
         d = problem.d
         unused = summary.only_zeros | (summary.single & problem.intercept)
-        scales = np.where(unused, BEYOND, summary.scales)[:d]
+        scales = np.where(unused, UNUSED, summary.scales)[:d]
         centres = np.where(summary.detected, summary.centres, 0.0)[:d]
         if sparse or not problem.intercept:
             centres = np.zeros(d)
@@ -111,7 +111,7 @@ class Standardization:
     @property
     def used(self) -> NDArray[np.bool_]:
         """(d,) whether each feature may have a slope."""
-        return self.scales < BEYOND
+        return self.scales < UNUSED
 
     @property
     def map(self) -> FeatureMap:
@@ -132,7 +132,7 @@ class Standardization:
     def only(self, used: NDArray[np.bool_]) -> Self:
         """The same, with no other features than these (d,)."""
         centres = np.where(used, self.centres, 0.0)
-        return replace(self, scales=np.where(used, self.scales, BEYOND), centres=centres)
+        return replace(self, scales=np.where(used, self.scales, UNUSED), centres=centres)
 
     def loss(self, loss: Loss) -> Loss:
         """The loss in the units of the target: only a `RelativeHuberLoss` changes."""
@@ -150,14 +150,15 @@ class Standardization:
 def tail_adjusted(summary: Summary, heavier: float) -> Summary:
     """Larger scales for features with heavier tails than the target and most other features.
 
-    The bulk of the records decides a slope, but the few records in a heavy tail decide the squared
-    error. The slope need not be right there, unless the target has such a tail, or three quarters
-    of the features do. The length of a tail is the root mean square deviation over the scale. It is
-    usual up to ``heavier`` times the larger of the target's length and the lower quartile of the
-    features' lengths. A scale is multiplied by the square of what exceeds that: x^2 has its mass at
-    values of the size E x^2 / E|x|.
+    Most records decide a slope, but the few records in a heavy tail decide the squared error. The
+    slope may be wrong there, unless the target or three quarters of the features have such a tail.
+
+    The length of a tail is the root mean square deviation over the scale. The usual length is
+    ``heavier`` times the larger of the target's length and the lower quartile of the features'
+    lengths. A scale is multiplied by the square of length over usual length, if that is above 1:
+    x^2 has its mass at values of the size E x^2 / E|x|.
     """
-    known = summary.detected & (summary.scales < BEYOND)
+    known = summary.detected & (summary.scales < UNUSED)
     length = np.divide(
         summary.deviations, summary.scales, out=np.zeros_like(summary.scales), where=known
     )

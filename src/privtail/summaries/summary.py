@@ -14,23 +14,22 @@ Doubles = NDArray[np.float64]
 SMALLEST = 2.0**-64
 """Smaller absolute values are in the histogram cell of zero."""
 
-BEYOND = 2.0**1000
-"""The scale of a column that is not used, or lies beyond the edges: over it, values are about 0."""
+UNUSED = 2.0**1000
+"""The scale of a column that is not used or lies beyond all edges. Values over it are about 0."""
 
-
-FARTHER = 100.0
+MAX_REACH = 100.0
 """Values are clipped at this multiple of the distance to the farthest detected cell, by default.
 
-Noise hides rare values farther out. A lower number clips values that right slopes predict: where
-5 % of a feature are a hundred times as large as the others, and of Pareto(1.5). A tenth of it, for
-predictions of the target, costs shifted lognormal targets 15 to 30 %.
+Noise hides rare values farther out. A lower number clips values that correct slopes predict: those
+of Pareto(1.5), and of features of which 5 % are a hundred times as large as the others. A tenth of
+it, for predictions of the target, costs shifted lognormal targets 15 to 30 %.
 `default.acceptance.LimitExtrapolation` takes a lower one unless clipping significantly loses.
 """
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Released descriptions of columns (features, then the target if it was asked for).
+    """Released location, scale and tail of columns: features, then the target if it is summarized.
 
     Attributes
     ----------
@@ -39,14 +38,13 @@ class Summary:
     deviations : (columns,) root mean square distances of detected values from the centres.
     tails : (columns,) distances from the centre to the outermost detected cell.
     lows, highs : (columns,) edges of the cells that hold the quartiles.
-    detected : (columns,) whether the histogram of the column rose above its noise. If it did not,
-        the centre is 0, scale and deviation are the deviation of all columns pooled, and the tail
-        is theirs (1 if nothing was detected). A column whose histogram does not differ from those
-        of most others is described by theirs. If noise hides a column among the powers of two, it
-        is whether its location is likely known.
+    detected : (columns,) whether the histogram of the column rose above its noise. For a column
+        that `ColumnPrior` describes, it is whether the posterior knows the location. A column that
+        is not detected has the centre 0, and the deviation and the tail of all columns pooled (1
+        if nothing was detected). Its scale is that deviation, too.
     scale_known : (columns,) whether the quantiles of the scale are at least two cells apart; true
         of a column that was not detected.
-    shown : (columns,) the part of the records in detected cells.
+    detected_part : (columns,) the part of the records in detected cells.
     single : (columns,) whether one cell of every histogram of the column holds all that was
         detected.
     """
@@ -59,7 +57,7 @@ class Summary:
     highs: Doubles
     detected: NDArray[np.bool_]
     scale_known: NDArray[np.bool_]
-    shown: Doubles
+    detected_part: Doubles
     single: NDArray[np.bool_]
 
     @classmethod
@@ -68,7 +66,7 @@ class Summary:
         return cls(*(np.array([fact]) for fact in facts))
 
     @classmethod
-    def unseen(cls) -> Self:
+    def undetected(cls) -> Self:
         """The summary of one column that was not detected."""
         return cls.of_one(0.0, 1.0, 1.0, 1.0, -1.0, 1.0, False, True, 0.0, False)
 
@@ -97,11 +95,17 @@ class Summary:
         return self.take(np.zeros(columns, dtype=np.intp))
 
     def shared(self, columns: int) -> Self:
-        """One summary, of all columns together, for each of them."""
+        """The one summary of all columns pooled, for each of these columns."""
         lows, highs = (np.where(self.scale_known, x, self.centres) for x in (self.lows, self.highs))
         yes, one = np.ones(1, dtype=np.bool_), np.ones(1)
         known = replace(
-            self, lows=lows, highs=highs, detected=~yes, scale_known=yes, shown=one, single=~yes
+            self,
+            lows=lows,
+            highs=highs,
+            detected=~yes,
+            scale_known=yes,
+            detected_part=one,
+            single=~yes,
         )
         return known.repeated(columns)
 
@@ -120,48 +124,46 @@ class Summary:
         least, no = np.full_like(self.lows, SMALLEST), np.zeros_like(self.scale_known)
         return replace(self, lows=-least, highs=least, scale_known=no)
 
-    def ranges(self, reach: float = FARTHER) -> Doubles:
+    def ranges(self, reach: float = MAX_REACH) -> Doubles:
         """(columns, 2) the range in which values may lie: ``reach`` times the tail on each side.
 
-        It is `FARTHER` times the tail of a column that was not detected, for that tail is the one
+        It is `MAX_REACH` times the tail of a column that was not detected, for that tail is the one
         of others. The range of a column that is not known is infinite.
         """
-        known = (self.scales < BEYOND) & (self.tails < BEYOND) & ~self.only_zeros
-        reach_of_each = np.where(self.detected, reach, FARTHER)
+        known = (self.scales < UNUSED) & (self.tails < UNUSED) & ~self.only_zeros
+        reach_of_each = np.where(self.detected, reach, MAX_REACH)
         wide = np.where(known, reach_of_each * self.tails, np.inf)
         return np.column_stack([self.centres - wide, self.centres + wide])
 
     def window(self, fixed: bool = False) -> tuple[Doubles, Doubles]:
-        """Middles and half widths (or 1) of closer windows; the middles are 0 if ``fixed``."""
+        """Middles and half widths (or 1) of refined windows; the middles are 0 if ``fixed``."""
         middles = np.zeros_like(self.lows) if fixed else self.lows + (self.highs - self.lows) / 2
         halves = np.maximum(self.highs - middles, middles - self.lows)
-        return middles, np.minimum(np.where(halves > 0, halves, 1.0), BEYOND)
+        return middles, np.minimum(np.where(halves > 0, halves, 1.0), UNUSED)
 
-    def sharpened(
-        self, closer: Self, middles: Doubles, halves: Doubles, end: float, held: float
+    def refined_by(
+        self, finer: Self, middles: Doubles, halves: Doubles, end: float, least_detected: float
     ) -> Self:
-        """The summary, improved by a closer one in units of ``halves`` around ``middles``.
+        """The summary, improved by the summary of a refined histogram.
 
-        Deviations and tails of columns that reach the ``end`` of the window stay as they are. If a
-        column still has no scale, and less than the part ``held`` was detected, the rest of its
-        values keeps its former deviation.
+        ``finer`` is in units of ``halves`` around ``middles``. A column that reaches the ``end`` of
+        its window keeps its deviation and its tail. If a column still has no scale, and a smaller
+        part than ``least_detected`` was detected, its other values keep their former deviation.
         """
         away = self.centres != 0  # a column of zeros is known as well as it can be
-        better = self.detected & closer.detected & ~self.scale_known & away
-        inside = better & (closer.tails < end)
+        better = self.detected & finer.detected & ~self.scale_known & away
+        inside = better & (finer.tails < end)
         found = self.take(slice(None))
-        found.scale_known[better], found.shown[better] = (
-            closer.scale_known[better],
-            closer.shown[better],
-        )
-        found.single[better] &= closer.single[better]
+        found.scale_known[better] = finer.scale_known[better]
+        found.detected_part[better] = finer.detected_part[better]
+        found.single[better] &= finer.single[better]
         for name in ("centres", "lows", "highs"):
-            place = middles[better] + halves[better] * getattr(closer, name)[better]
+            place = middles[better] + halves[better] * getattr(finer, name)[better]
             getattr(found, name)[better] = place
-        for name, seen in (("scales", better), ("deviations", inside), ("tails", inside)):
-            getattr(found, name)[seen] = halves[seen] * getattr(closer, name)[seen]
-        few = inside & ~closer.scale_known & (closer.shown < held)
-        part = np.maximum(closer.shown[few], 0.0)
+        for name, known in (("scales", better), ("deviations", inside), ("tails", inside)):
+            getattr(found, name)[known] = halves[known] * getattr(finer, name)[known]
+        few = inside & ~finer.scale_known & (finer.detected_part < least_detected)
+        part = np.maximum(finer.detected_part[few], 0.0)
         near, far = found.deviations[few], self.deviations[few]
         found.deviations[few] = np.hypot(np.sqrt(part) * near, np.sqrt(1 - part) * far)
         return found
