@@ -150,6 +150,83 @@ def test_the_check_sees_a_type_that_follows_from_the_cells(monkeypatch: pytest.M
         as_number_cells(Untyped([True, False, None]))
 
 
+class Wrapped(Untyped):
+    """A column of another library, which has types of its own."""
+
+    dtype = "Int64?"
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        missing = any(cell is None for cell in self._cells)
+        return np.array(self._cells, dtype=float if missing else None).astype(dtype)
+
+
+@pytest.mark.parametrize("missing", [3, None])
+def test_a_column_of_a_type_that_nobody_knows_is_refused_by_its_class(missing: Any) -> None:
+    """The attack: a missing id made doubles of the others, and two persons became one."""
+    ids = Wrapped([2**53, 2**53 + 1, missing])
+    for read in (as_number_cells, as_label_cells, lambda x: Persons(x, 3)):
+        with pytest.raises(InvalidInput, match="Wrapped has a type of cells of its own"):
+            read(ids)
+
+
+def test_the_check_sees_a_type_that_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sabotage: whatever says that it has a type is believed."""
+    monkeypatch.setattr(arrays, "_is_typed_elsewhere", lambda values: False)
+    counts = [
+        len(Persons(Wrapped([2**53, 2**53 + 1, cell]), 3).seats(np.arange(3), 1)[0])
+        for cell in (3, None)
+    ]
+    assert counts == [3, 1], "the row of one person followed from the id of another"
+
+
+def test_memory_of_a_known_type_is_read_whatever_its_class() -> None:
+    """As arrays of other libraries are: of NumPy's types, or lent by DLPack."""
+
+    class Lent:
+        dtype = "float of another library"
+
+        def __dlpack__(self, **_: Any) -> Any:
+            raise AssertionError
+
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+            return np.array([1.0, 2.0], dtype)
+
+    assert arrays.as_numbers(Lent()).tolist() == [1.0, 2.0]
+
+
+class Own(pd.api.extensions.ExtensionDtype):
+    """A type of another library for pandas."""
+
+    name, type = "own", object
+
+
+class Foreign(pd.api.extensions.ExtensionArray):
+    """A column of it; NumPy finds its shape in the cells."""
+
+    dtype = Own()
+
+    def __init__(self, cells: list[Any]) -> None:
+        self._cells = cells
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._cells[place]
+
+    def copy(self) -> Foreign:
+        return self
+
+
+@pytest.mark.parametrize("cell", [(1, 2), (1,), None, 1])
+def test_a_column_of_pandas_of_a_foreign_type_is_read_cell_by_cell(cell: Any) -> None:
+    """Two cells of two entries made a table of them: a refusal that one of the cells decided."""
+    column = pd.Series(Foreign([(1, 2), cell]), copy=False)
+    for read in (arrays.as_numbers, arrays.as_labels):
+        assert read(column).shape == (2,)
+        assert read(column).dtype == object
+
+
 @pytest.mark.parametrize("read", [as_label_cells, as_category_cells, as_person_cells])
 def test_a_cell_of_an_object_column_is_read_alone(read: Any) -> None:
     def array(cells: list[Any]) -> Any:
@@ -635,6 +712,7 @@ def test_the_check_sees_a_library_that_fails(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(arrays, "_polars_text", strict)
     with pytest.raises(UnicodeDecodeError):
         alone("polars, no UTF-8")
+    monkeypatch.setattr(arrays, "_is_typed_elsewhere", lambda values: False)
     monkeypatch.setattr(arrays, "room", lambda values: type(values).__module__.partition(".")[0])
     with pytest.raises(InvalidInput, match="type Column cannot be read"):
         alone("derived, no UTF-8")

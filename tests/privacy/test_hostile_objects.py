@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import enum
 import math
 import sys
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import time as clock_time
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral
 from types import SimpleNamespace
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
+import mpmath
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -420,6 +424,48 @@ def test_a_person_is_not_the_one_whose_id_looks_like_it(monkeypatch, other):
     assert len(seated([other, other, str(other), str(other)])) < 4, "the twin is caught"
 
 
+class Rounded(float):
+    """A number that shows few of its digits, and says of others that they are equal."""
+
+    def __str__(self):
+        return f"{float(self):.3g}"
+
+    def __float__(self):
+        return 1.0
+
+    def __int__(self):
+        return 1
+
+    __repr__ = __str__
+
+
+class Named(enum.Enum):
+    ANNA = 1
+    BERT = 2
+
+    def __str__(self):
+        return "a person"
+
+    __repr__ = __str__
+
+
+BERLIN, LIMA = (ZoneInfo(name) for name in ("Europe/Berlin", "America/Lima"))
+ALIKE = {
+    "digits": [mpmath.mpf(10) ** 15, mpmath.mpf(10) ** 15 + mpmath.mpf("0.5")],
+    "derived": [Rounded(1.25), Rounded(1.251)],
+    "members": list(Named),
+    "zones": [clock_time(12, tzinfo=BERLIN), clock_time(12, tzinfo=LIMA)],
+}
+
+
+@pytest.mark.parametrize("ids", ALIKE.values(), ids=ALIKE)
+def test_persons_whose_ids_show_one_text_are_two_or_nobody(monkeypatch, ids):
+    """The attack: with one row a person, the row of the second counts once the first leaves."""
+    assert (1 in seated(ids, 1)) == (1 in seated(["gone", ids[1]], 1))
+    monkeypatch.setattr(persons_module, "_identity", str)
+    assert (1 in seated(ids, 1)) != (1 in seated(["gone", ids[1]], 1)), "the twin is caught"
+
+
 def test_equal_numbers_are_one_person():
     assert seated([1, 1.0, True, Decimal("1.00"), Fraction(2, 2), np.int8(1)]) == [0, 1]
 
@@ -760,8 +806,9 @@ class Odd(metaclass=Kind):
 @pytest.mark.parametrize("cell", [Priced("5"), Odd()], ids=["number", "class"])
 def test_no_cell_raises_when_it_is_compared(cell):
     assert sum(Labels([cell, "b"], 2).counts().values()) == 2
-    assert seated([cell, "b"]) == [0, 1]
-    assert {type(part) for part in (_identity(cell), canonical_label(cell))} <= {str, tuple}
+    assert seated([cell, "b"]) == [1]
+    assert _identity(cell) is None
+    assert type(canonical_label(cell)) is str
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,15 @@ def no_array(kind: str) -> InvalidInput:
     )
 
 
+def type_unknown(kind: str) -> InvalidInput:
+    """A container whose cells are of a type that no known library defines."""
+    return InvalidInput(
+        f"A container of type {kind} has a type of cells of its own, and what an array of it holds "
+        "may depend on one cell. Pass what it wraps, a list, list(x), or an array of a type that "
+        "you choose, numpy.asarray(x, dtype=float)."
+    )
+
+
 def shared_values() -> InvalidInput:
     """A container of which one row holds what other rows hold."""
     return InvalidInput(

@@ -106,8 +106,9 @@ class Curator:
         A row where it is not positive and finite has no target. Of a file it is a column,
         `TableFile.exposed`.
     groups : (n,) person ids, numbers or text: the promise is then for one person with all rows,
-        not for one row. A missing id belongs to nobody, and its row never counts. Or the `Seats` of
-        some persons, of which there are a public number as divisor.
+        not for one row. A missing id belongs to nobody, and its row never counts; so does an id of
+        a class that is neither Python's own, NumPy's nor pandas'. Or the `Seats` of some persons,
+        of which there are a public number as divisor.
     max_rows : how many rows of one person count, with ``groups``. Noise grows with it.
     label : what the ledger and the statement call this fit.
 

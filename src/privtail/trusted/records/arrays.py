@@ -25,10 +25,12 @@ from numpy.typing import DTypeLike, NDArray
 from privtail.compilation import QUIET, apart, by_hand
 from privtail.schema import containers
 from privtail.trusted.records.arrow import arrow_doubles, arrow_ids, arrow_objects
-from privtail.trusted.records.kinds import LIBRARIES, room
+from privtail.trusted.records.kinds import LIBRARIES, is_from, room
 
 _TYPED = ("dtype", "__array__", "__array_interface__", "__array_struct__")
 """What containers have whose cells are of one public type, or `object` by declaration."""
+_IN_MEMORY = ("__array_interface__", "__array_struct__", "__dlpack__")
+"""What containers have whose memory holds numbers of one type."""
 
 
 def is_listed(values: Any) -> bool:
@@ -53,6 +55,19 @@ def _is_typed(values: Any) -> bool:
     if room(values) in LIBRARIES or column_names(values) is not None:
         return any(hasattr(values, name) for name in _TYPED)
     return any(hasattr(values, name) for name in _TYPED if name != "__array__")
+
+
+def _is_typed_elsewhere(values: Any) -> bool:
+    """Whether the type of cells is one that no library known here defines.
+
+    What NumPy makes of such a container may follow from a cell: of whole numbers some libraries
+    make doubles where one is missing, and of truths objects.
+    """
+    if room(values) in LIBRARIES or column_names(values) is not None:
+        return False
+    if any(hasattr(values, name) for name in _IN_MEMORY):
+        return False
+    return not isinstance(getattr(values, "dtype", np.dtype(object)), np.dtype)
 
 
 def is_column(values: Any) -> bool:
@@ -94,7 +109,7 @@ def column_of(values: Any) -> Any:
 
 
 def require_read(values: Any) -> None:
-    """Refuse masked arrays, iterators, sets, and queries of polars and Arrow that nobody has run.
+    """Refuse masked arrays, iterators, sets, queries that nobody has run, and types nobody knows.
 
     Raises
     ------
@@ -110,6 +125,8 @@ def require_read(values: Any) -> None:
     typed = any(hasattr(values, name) for name in _TYPED)
     if isinstance(values, Iterable) and not (typed or hasattr(values, "__getitem__")):
         raise containers.without_positions(type(values).__name__)
+    if _is_typed_elsewhere(values):
+        raise containers.type_unknown(type(values).__name__)
 
 
 def require_typed(X: Any) -> None:
@@ -255,12 +272,17 @@ def _unwrapped(values: Any) -> Any:
 
 
 def _array(values: Any, dtype: DTypeLike | None = None) -> NDArray[Any]:
-    """An array of NumPy; where a cell makes pandas fail, of objects: that cell is missing."""
-    try:
-        return np.asarray(values, dtype=dtype)
-    except Exception:  # noqa: BLE001  its text may quote a cell
-        if room(values) != "pandas":
-            raise containers.no_array(type(values).__name__) from None
+    """An array of NumPy; where a cell makes pandas fail, of objects: that cell is missing.
+
+    A column of pandas of a type that is not its own is one of objects: its class may be anything.
+    """
+    kind = getattr(values, "dtype", None)
+    if room(values) != "pandas" or kind is None or is_from(kind, ("numpy", "pandas")):
+        try:
+            return np.asarray(values, dtype=dtype)
+        except Exception:  # noqa: BLE001  its text may quote a cell
+            if room(values) != "pandas":
+                raise containers.no_array(type(values).__name__) from None
     cells = getattr(values, "array", values)
     found = read(range(len(cells)), cells.__getitem__, None)
     return np.fromiter(found, dtype=object, count=len(cells))

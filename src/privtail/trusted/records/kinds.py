@@ -29,6 +29,11 @@ def room(values: Any) -> str:
     return next((name for name in rooms if name in LIBRARIES), rooms[0])
 
 
+def is_from(value: Any, libraries: tuple[str, ...]) -> bool:
+    """Whether the class of a value is of one of these libraries, and not derived from theirs."""
+    return type(value).__module__.partition(".")[0] in libraries
+
+
 def element_type(values: Any) -> np.dtype[Any] | None:
     """The public type of a column's cells; None where a cell may be anything."""
     dtype = _type(values)

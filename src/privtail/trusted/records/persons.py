@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import time
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
 from privtail.trusted.deals import Ids, Listed, Sample
+from privtail.trusted.exactly import is_one_of
 from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.records.arrays import as_ids, column_of
-from privtail.trusted.records.kinds import room
+from privtail.trusted.records.kinds import is_from
 from privtail.trusted.records.targets import canonical_label, distinct
 from privtail.trusted.records.times import time_form
 
@@ -32,7 +39,8 @@ class Persons(PrivateRows):
 
     That needs different ids to stay different: were two persons taken for one, the seats of one
     would depend on the other. So ids are never rounded to doubles, bytes are not decoded, and
-    ``Decimal("0.1")`` is not the text ``"0.1"``, although it is the same label.
+    ``Decimal("0.1")`` is not the text ``"0.1"``, although it is the same label. An id of a class
+    that is neither Python's own, NumPy's nor pandas' is a missing one.
     """
 
     def __init__(self, groups: Any, n: int) -> None:
@@ -121,19 +129,29 @@ class Seats(PrivateRows):
         return f"Seats(n={self.n}, rows={self.rows}, max_rows={self.max_rows})"
 
 
+_SCALARS = (Decimal, Fraction, complex, time, UUID, IPv4Address, IPv6Address)
+"""Classes of Python whose objects show all that they hold."""
+
+
 def _identity(cell: Any) -> Any:
     """A canonical label, but bytes as they are, and what is no text no equal of its text.
 
-    Equal times are one id, whatever class they are of: see `time_form`.
+    Equal times are one id, whatever class they are of: see `time_form`. What is of a class that
+    nobody knows is missing: it may show two persons as one text, or compare them as it likes.
     """
     if isinstance(cell, bytes):
         return bytes.__getitem__(cell, slice(None))
     label = canonical_label(cell)
-    time = None if label is None else time_form(cell)
-    if time is not None:
-        return time
-    if isinstance(label, str) and not isinstance(cell, str):
-        if room(cell) in ("numpy", "pandas"):  # whose text leaves out bytes, and lengths of periods
+    moment = None if label is None else time_form(cell)
+    if moment is not None or isinstance(cell, str):
+        return label if moment is None else moment
+    known = isinstance(cell, int | float | Enum) or is_one_of(cell, _SCALARS)
+    if not (known or is_from(cell, ("numpy", "pandas"))):
+        return None
+    if isinstance(label, str):
+        if isinstance(cell, Enum):
+            label = str.__str__(object.__getattribute__(cell, "_name_"))
+        elif not is_one_of(cell, (Decimal, Fraction)):  # whose equals are written differently
             label = str.__str__(repr(cell))
         return type.__repr__(type(cell)), label
     return label

@@ -98,11 +98,13 @@ def canonical_label(value: Any) -> Any:
             value = value.item()
         if isinstance(value, str):
             return str.__str__(value)
+        if isinstance(value, int):
+            return int.__index__(value)
+        if isinstance(value, float):
+            number = float.__float__(value)
+            return int(number) if number.is_integer() else None if math.isnan(number) else number
         if value is None or value != value:
             return None
-        if isinstance(value, int | float):
-            whole = isinstance(value, int) or (math.isfinite(value) and value == int(value))
-            return int(value) if whole else float(value)
         if isinstance(value, Decimal | Fraction | np.floating):
             return _of_number(value)
         if isinstance(value, bytes):
