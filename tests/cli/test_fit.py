@@ -75,7 +75,7 @@ def test_a_rate_of_an_exposure(shell):
     assert "deviance" in said
     for other in ("linear", "huber"):
         error = shell.refused("fit", *words, "--model", other, "--out", "x.json")
-        assert "no --exposure" in error
+        assert "takes no exposure" in error
 
 
 def test_every_verb_takes_a_folder_or_a_pattern(shell, table):

@@ -359,7 +359,7 @@ def test_columns_of_folders_by_an_option_and_by_a_schema(shell):
     fit = ("--target", "y", "--model", "linear")
     assert "year" not in shell("plan", "rows", *fit, "--epsilon", 1).stdout
     declared = ("--partition-column", "year")
-    said = "Names of folders are public, and columns of the table: year."
+    said = "The names of folders are public. They are columns of the table: year."
     shell("fit", "rows", *fit, *declared, *QUICK)
     first = Path("model.json").read_text()
     assert said in first

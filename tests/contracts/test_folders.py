@@ -296,7 +296,7 @@ def test_files_of_other_formats_are_refused(tmp_path: Path) -> None:
     assert len(names(f"{tmp_path}/**/*.parquet")) == 2
     assert "Name files of one format" in refused([odd, tmp_path / "a.parquet"])
     odd.write_bytes(b"")
-    assert "c.csv is empty, and so no Parquet file" in refused(tmp_path)
+    assert "c.csv is empty, so it is no Parquet file" in refused(tmp_path)
     odd.write_bytes(b"PAR1secret")
     assert "c.csv is a damaged Parquet file" in refused(tmp_path)
     odd.unlink()
@@ -445,7 +445,7 @@ def test_names_of_folders_become_columns_if_they_are_declared(tmp_path: Path, ki
     found = DPLinearRegression(**options).fit(table, "y")
     same = DPLinearRegression(categories=regions, **options).fit(frame, y)
     assert np.array_equal(found.coef_, same.coef_)
-    said = "Names of folders are public, and columns of the table: year, region."
+    said = "The names of folders are public. They are columns of the table: year, region."
     assert said in found.privacy_.assumptions
     assert said not in same.privacy_.assumptions
     by_year = DPLinearRegression(**options, max_rows=40).fit(

@@ -25,8 +25,8 @@ def test_a_small_budget_is_enough_for_a_constant_alone(kind):
     assert plan.steps == 0
     assert plan.noise_error == math.inf
     assert 0.0999 < plan.epsilon <= 0.1
-    assert "a constant alone" in plan.warnings[0]
-    assert "a constant alone" in plan.to_text()
+    assert "only a constant is fitted" in plan.warnings[0]
+    assert "only a constant is fitted" in plan.to_text()
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(1_000, 3)), 50 + rng.normal(size=1_000)
     model = kind(epsilon=0.1, **SIMULATED).fit(X, y)

@@ -310,7 +310,7 @@ def test_a_loss_without_a_margin_is_refused_before_anything_is_released(watched)
         watched.fit(ScaledDescent(), X, y, loss)
     with pytest.raises(IncompatibleParts, match="PoissonLoss"):
         watched.fit(KINDS["count"], X, y, SquaredLoss())
-    with pytest.raises(InvalidInput, match="give no start"):
+    with pytest.raises(InvalidInput, match="Leave out start"):
         watched.fit(ScaledDescent(), X, y, SquaredLoss(), start=np.zeros((3, 1)))
     assert watched.noise == []
 

@@ -64,7 +64,7 @@ def test_it_shows_itself(found: Any) -> None:
     assert repr(found).count(" %") == 2 * len(found.columns)
     cost = next(line for line in found.table() if line[0] == "cost")
     assert cost[-1] == f"< {math.ceil(1000 * found['cost']['missing'].high) / 10} %"
-    assert "Left out, for they hold no numbers: text." in repr(found)
+    assert "These columns are left out because they hold no numbers: text." in repr(found)
     assert "NOT PRIVATE" in repr(found)
     assert '<th scope="row">cost</th>' in found._repr_html_()
     assert found.to_frame().loc["50%", "when"] == pytest.approx(1.70005e9, rel=1e-5)

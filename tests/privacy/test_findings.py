@@ -639,7 +639,7 @@ def test_bytes_that_are_no_text_show_nothing(declared: Any, tmp_path: Any) -> No
     pq.write_table(pa.table({"y": garbled()}), tmp_path / "t.parquet")
     file = TableFile(tmp_path / "t.parquet")
     assert read_columns(file, [], {"y": declared})["y"].tolist() == ["a", "secr��t"]
-    with pytest.raises(InvalidInput, match="most of its first cells are none"):
+    with pytest.raises(InvalidInput, match="most of its first cells are not numbers"):
         read_columns(file, ["y"])
     assert Labels(garbled(), 2).counts() == {"a": 1, "secr��t": 1}
     series = pandas.Series(

@@ -116,9 +116,9 @@ def test_a_summary_says_shares_by_their_intervals(tmp_path):
     content = {"format": "privtail-summary", "version": 1, **found.to_dict()}
     (tmp_path / "summary.json").write_text(json.dumps(content))
     text = privtail.report(tmp_path / "summary.json")
-    assert "Missing are at most" in text, "of cost none is"
-    assert re.search(r"Missing are \d\d\.\d to \d\d\.\d %", text), "of the other two fifths are"
-    assert "Left out, for they hold no numbers: name." in text
+    assert "Missing cells: at most" in text, "of cost none is"
+    assert re.search(r"Missing cells: \d\d\.\d to \d\d\.\d %", text), "of the other two fifths are"
+    assert "These columns are left out because they hold no numbers: name." in text
     assert "e+0" not in text.partition("Where the budget went")[0]
     assert "A summary of 2 columns, of 5,000 rows." in text
 

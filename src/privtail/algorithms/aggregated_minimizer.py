@@ -126,8 +126,8 @@ class AggregatedMinimizer:
         if n < blocks:
             raise InvalidInput(
                 f"Sample and aggregate needs at least {blocks} rows for {d} parameters at "
-                f"epsilon={budget.epsilon:g}, one in each of its {blocks} parts, and several to be "
-                f"of use; there are {n}."
+                f"epsilon={budget.epsilon:g}: one in each of its {blocks} parts, and more to be "
+                f"accurate. There are {n}. Take a larger epsilon, or algorithm='auto'."
             )
         return cls(blocks=blocks, radius=radius, smoothness=smoothness, delta=budget.delta)
 

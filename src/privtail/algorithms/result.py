@@ -114,4 +114,4 @@ def starting_point(problem: Problem, start: ArrayLike | None) -> Doubles:
 def require_no_start(start: ArrayLike | None) -> None:
     """Raise InvalidInput if there is a ``start``: the algorithm begins at a constant of its own."""
     if start is not None:
-        raise InvalidInput("This algorithm begins at the intercept-only model: give no start.")
+        raise InvalidInput("This algorithm begins at the intercept-only model. Leave out start.")

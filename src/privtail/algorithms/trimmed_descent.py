@@ -144,7 +144,10 @@ class TrimmedDescent:
         """Theorem 5: (curvature / strong convexity) log n steps of 1/curvature, constants at 1."""
         require_approximate(budget, "TrimmedDescent.from_theory")
         if not 0 < strong_convexity <= curvature:
-            raise InvalidInput("Theorem 5 needs 0 < strong_convexity <= curvature.")
+            raise InvalidInput(
+                "Theorem 5 needs 0 < strong_convexity <= curvature, got "
+                f"strong_convexity={strong_convexity} and curvature={curvature}."
+            )
         steps = max(1, math.ceil(curvature / strong_convexity * math.log(n)))
         return cls(steps=steps, step_size=1 / curvature, low=low, high=high)
 

@@ -36,7 +36,9 @@ def budget(
     data_set: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", show_default=False, help="Whose budget it is: others are refused."
+            metavar="NAME",
+            show_default=False,
+            help="The data set of the ledger. Others are refused.",
         ),
     ] = None,
     analyst: Annotated[
@@ -44,7 +46,7 @@ def budget(
         typer.Option(
             metavar="NAME=ε",
             show_default=False,
-            help="Who may charge it, and how much of ε in all. Repeat it.",
+            help="An analyst, and the ε that they may spend in all. Can be repeated.",
         ),
     ] = None,
 ) -> None:

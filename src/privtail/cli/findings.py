@@ -50,7 +50,7 @@ class Findings:
         if self.plot is None:
             return
         if len(labels) != 2:
-            raise InvalidInput("Curves are drawn of a model of two labels. Leave --plot out.")
+            raise InvalidInput("Curves are drawn only for a model of two labels. Leave --plot out.")
         if self.plot.suffix not in (".png", ".svg", ".pdf"):
             raise InvalidInput(f"{self.plot} needs a name that ends with .png, .svg or .pdf.")
         if importlib.util.find_spec("matplotlib") is None:

@@ -29,7 +29,7 @@ Columns = Annotated[
     typer.Option(
         metavar="COLUMN",
         show_default="every column of numbers",
-        help="A column of numbers. Repeat it.",
+        help="A column of numbers. Can be repeated.",
     ),
 ]
 Confidence = Annotated[float, typer.Option(help="Confidence of the intervals, between 0 and 1.")]

@@ -33,7 +33,9 @@ def mean(
     written: Written,
     column: Annotated[
         list[str],
-        typer.Option(metavar="COLUMN", show_default=False, help="A column of numbers. Repeat it."),
+        typer.Option(
+            metavar="COLUMN", show_default=False, help="A column of numbers. Can be repeated."
+        ),
     ],
     promise: Promise,
     persons: Persons,

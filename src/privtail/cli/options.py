@@ -36,7 +36,7 @@ Numeric = Annotated[
     typer.Option(
         metavar="COLUMN",
         show_default=False,
-        help="Read a column as numbers. A row whose cell is no number does not count. Repeat it.",
+        help="Read a column as numbers. A row without a number does not count. Can be repeated.",
     ),
 ]
 
@@ -96,7 +96,7 @@ class Written:
             metavar="COLUMN",
             show_default=False,
             help="Read a column from folders named COLUMN=...: their names are public then. "
-            "Repeat it.",
+            "Can be repeated.",
         ),
     ] = None
 
@@ -146,18 +146,22 @@ class Promise:
 
     analyst: Annotated[
         str | None,
-        typer.Option(metavar="NAME", show_default=False, help="Who asks, for the ledger."),
+        typer.Option(
+            metavar="NAME", show_default=False, help="Name of the analyst, for the ledger."
+        ),
     ] = None
     purpose: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", show_default=False, help="What for, for the ledger."),
+        typer.Option(
+            metavar="TEXT", show_default=False, help="Purpose of this use, for the ledger."
+        ),
     ] = None
     data_set: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
             show_default=False,
-            help="Name of the table. The ledger of another table refuses it.",
+            help="Name of the data set. The ledger of another data set refuses it.",
         ),
     ] = None
 

@@ -151,7 +151,7 @@ class ErrorCurve:
         if not math.isfinite(self.error):
             alone = math.isinf(self.error)
             why = (
-                "the budget is enough for a constant alone"
+                "at this budget only a constant is fitted"
                 if alone
                 else "the plan's noise follows the data"
             )

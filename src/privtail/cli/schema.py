@@ -51,13 +51,15 @@ class Declared:
         typer.Option(
             metavar="COLUMN=A,B,C",
             show_default=False,
-            help="Values of a column of text. Other values count as none of them. Repeat it.",
+            help="Values of a column of text. Other values count as none of them. Can be repeated.",
         ),
     ] = None
     numeric: Numeric = None
     drop: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", show_default=False, help="Leave a column out. Repeat it."),
+        typer.Option(
+            metavar="COLUMN", show_default=False, help="Leave a column out. Can be repeated."
+        ),
     ] = None
     missing: Annotated[
         Missing | None,
@@ -84,7 +86,7 @@ class Declared:
             metavar="first|COLUMN=A",
             show_default=False,
             help="The category that the slopes of the others compare to: the first of every "
-            "column, or A of one column. Repeat it.",
+            "column, or A of one column. Can be repeated.",
         ),
     ] = None
     schema: Annotated[

@@ -37,7 +37,7 @@ def summarize(
         typer.Option(
             metavar="COLUMN",
             show_default="every column of numbers",
-            help="A column of numbers. Repeat it.",
+            help="A column of numbers. Can be repeated.",
         ),
     ] = None,
     numeric: Numeric = None,

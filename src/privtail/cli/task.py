@@ -86,7 +86,8 @@ class Task:
         if choice.exposure is not None:
             if LINKS[model] != "log":
                 raise InvalidInput(
-                    f"--model {model} has no --exposure: only poisson, gamma and tweedie have."
+                    f"--model {model} takes no exposure. Leave --exposure out, or choose poisson, "
+                    "gamma or tweedie."
                 )
             table = table.exposed(choice.exposure)
         table = _decoded_once(table, scratch, copies)

@@ -197,7 +197,8 @@ class Summary:
     def _remarks(self) -> list[str]:
         facts = [x for column in self.columns.values() for x in column.values()]
         stars = [] if all(x.reliable for x in facts) else ["* not reliable: noise may hide it."]
-        left = [f"Left out, for they hold no numbers: {', '.join(map(str, self.left_out))}."]
+        names = ", ".join(map(str, self.left_out))
+        left = [f"These columns are left out because they hold no numbers: {names}."]
         persons = [BEYOND] * (self.privacy_.max_rows is not None)
         return stars + left * bool(self.left_out) + persons
 

@@ -95,7 +95,7 @@ class FitPlan:
         In target scales per feature scale (log-odds per feature scale for a classifier), where a
         strong effect is about 1. A guide and no bound: the noise of a mean of the gradients of the
         second half of the steps, for gradients of typical size and features without correlation.
-        Infinite where the budget is enough for a constant alone: no slopes are fitted. NaN where no
+        Infinite where the budget is so small that only a constant is fitted. NaN where no
         gradient is released as a sum: noise that follows a smooth sensitivity has a private size.
         """
         if self.multiplier == 0:
@@ -138,8 +138,8 @@ class FitPlan:
                 )
         if self.noise_error == math.inf:
             yield NoiseWarning(
-                "So small a budget is enough for a constant alone: no slopes are fitted. More "
-                "rows or a larger epsilon would help."
+                "The budget is so small that only a constant is fitted, without slopes. More rows "
+                "or a larger epsilon would help."
             )
             return
         away = self.noise_error * math.sqrt(self._moving)
@@ -229,7 +229,7 @@ class FitPlan:
         if math.isnan(error):
             return "not public: the noise follows a smooth sensitivity"
         if error == math.inf:
-            return "none: the budget is enough for a constant alone"
+            return "none: at this budget only a constant is fitted"
         return f"{error:.3g} of a target scale per feature scale"
 
     def __str__(self) -> str:

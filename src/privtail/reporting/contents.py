@@ -93,7 +93,7 @@ def content_of(written: Any, path: Path) -> Content:
     """The same of what such a file holds."""
     kind = written.get("format") if isinstance(written, Mapping) else None
     if kind not in _READERS:
-        raise InvalidInput(f"{path} is no file that a report can be made of. Give {NEEDED}.")
+        raise InvalidInput(f"No report can be made of {path}. Give {NEEDED}.")
     try:
         return _READERS[kind](written, path.name)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -120,13 +120,16 @@ def _model(written: Mapping[str, Any], file: str) -> Content:
     changed = units.get(model.link, "the prediction")
     described = (
         *described,
-        f"A value below is by how much {changed} changes if a column grows by one.",
+        f"A value below is the change of {changed} if a column grows by one.",
         f"The intercept is {ends}.",
     )
     if model.categories and model.encoding.drop:
-        described = (*described, "A base level has the value 0: others compare to it.")
+        described = (
+            *described,
+            "A base level has the value 0. The values of other levels compare to it.",
+        )
     if model.categories and model.encoding.drop != "first":
-        described = (*described, "Of the categories of a column, only differences have a meaning.")
+        described = (*described, "Only differences between categories of a column have a meaning.")
     labels = ", ".join(map(str, model.classes or ()))
     described = (*described, *([f"The labels are {labels}."] if labels else []))
     rows = tuple(
@@ -159,7 +162,7 @@ def _evaluation(written: Mapping[str, Any], file: str) -> Content:
     )
     described = (
         f"How well a model predicts {written['n']:,} rows.",
-        "They must be others than those that it was fitted to; no file can show that.",
+        "The model must not have been fitted to these rows. No file can show that.",
         f"Intervals of {100 * written['confidence']:g} % allow for noise and sampling.",
         *meant,
     )
@@ -174,7 +177,7 @@ def _means(written: Mapping[str, Any], file: str) -> Content:
     rows = tuple(Row(name, one["mean"], *one["interval"]) for name, one in written["means"].items())
     described = (
         f"The mean of {_counted(len(rows), 'column')}, of {_counted(statement.n, 'row')}.",
-        "Intervals are of 95 %, for the means of these rows: noise and clipping, not sampling.",
+        "Intervals of 95 % are for the means of these rows. They allow for noise and clipping.",
     )
     return Content("Means", described, rows, False, None, (statement,), statement.notes, file)
 
@@ -187,12 +190,15 @@ def _summary(written: Mapping[str, Any], file: str) -> Content:
             f"{_counted(statement.n, 'row')}."
         ),
         f"Intervals are of {100 * written['confidence']:g} %.",
-        "Counts and shares of missing cells are of these rows: their intervals allow for noise.",
-        "Others are of the population: these allow for noise, sampling and clipping.",
+        "Counts and shares of missing cells describe these rows. Their intervals allow for noise.",
+        "Other intervals are for the population. They allow for noise, sampling and clipping.",
     )
     if written.get("left_out"):
         left = ", ".join(map(str, written["left_out"]))
-        described = (*described, f"Left out, for they hold no numbers: {left}.")
+        described = (
+            *described,
+            f"These columns are left out because they hold no numbers: {left}.",
+        )
     if statement.max_rows is not None:
         described = (*described, "Cells of rows beyond max_rows of a person count as missing.")
     parts = tuple(_column(name, facts, file) for name, facts in written["columns"].items())
@@ -211,9 +217,9 @@ def _column(name: str, facts: Mapping[str, Any], file: str) -> Content:
     described = (
         (
             f"Between {count['low']:,.0f} and {count['high']:,.0f} cells hold a number. "
-            f"Missing are {missing}."
+            f"Missing cells: {missing}."
         ),
-        f"Zero are {zeros} of the numbers.",
+        f"Zeros among the numbers: {zeros}.",
     )
     return Content(f"Column {name}", described, rows, False, None, (), (), file)
 

@@ -35,11 +35,11 @@ def refuse_mixed(
     if odd is None:
         return
     path, other = paths[odd], paths[kinds.index(usual)]
-    what = "is empty, and so no" if empty[odd] else "is no"
+    what = "is empty, so it is no" if empty[odd] else "is no"
     mend = "Name files of one format."
     if isinstance(name, Path) and name.is_dir() and other.suffix:
         mend = f"Move it, or name the others by a pattern: '{name / '**' / '*'}{other.suffix}'."
-    raise InvalidInput(f"{path} {what} {usual} file, as {other} is. {mend}")
+    raise InvalidInput(f"{path} {what} {usual} file, but {other} is. {mend}")
 
 
 class Types(dict[str, Any]):
@@ -96,9 +96,9 @@ class Types(dict[str, Any]):
         odd = next(i for i, kind in enumerate(kinds) if kind not in (usual, "null"))
         path, other = paths[odd], paths[place]
         if types[odd] is None:
-            what = f"{path} has no column {name!r}, and {other} has one."
+            what = f"{path} has no column {name!r}, but {other} has one."
         elif types[place] is None:
-            what = f"{path} has a column {name!r}, and {other} has none."
+            what = f"{path} has a column {name!r}, but {other} has none."
         else:
             what = (
                 f"Column {name!r} of {path} holds values of type {kinds[odd]}, and that of {other} "

@@ -204,8 +204,8 @@ class Columns:
     def odd_text(self, name: str) -> InvalidInput:
         """The refusal of a declared column of numbers that seems to hold none."""
         return InvalidInput(
-            f"Column {name!r} of {self.path} is to be numbers, and most of its first cells are "
-            "none.",
+            f"Column {name!r} of {self.path} is declared as numbers, but most of its first cells "
+            "are not numbers.",
             MARKS,
             cli=MARKS_CLI,
         )

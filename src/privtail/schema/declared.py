@@ -29,8 +29,8 @@ def typed_labels(
         if not are_numbers(declared):
             wrong = next(value for value in declared if not is_numeral(str(value)))
             raise InvalidInput(
-                f"Column {name!r} holds numbers, and {wrong!r} is declared for it, which is none. "
-                "Declare numbers."
+                f"Column {name!r} holds numbers, but {wrong!r} is declared for it, which is not a "
+                "number. Declare numbers."
             )
         labels: tuple[Label, ...] = tuple(whole(float(value)) for value in declared)
     elif are_truths(declared):

@@ -70,7 +70,9 @@ class Dialect:
     def assumptions(self) -> tuple[str, ...]:
         """What a statement says of partition columns."""
         names = ", ".join(self.partition_columns)
-        return (f"Names of folders are public, and columns of the table: {names}.",) * bool(names)
+        return (
+            f"The names of folders are public. They are columns of the table: {names}.",
+        ) * bool(names)
 
     @property
     def plain(self) -> bool:
@@ -93,4 +95,4 @@ def refuse_dialect(path: object, dialect: Dialect) -> None:
     """Refuse what is declared of a CSV, of a file that is none."""
     for name in ("separator", "encoding", "comment"):
         if getattr(dialect, name) != getattr(PLAIN, name):
-            raise InvalidInput(f"{path} is no CSV: leave out its {name}.")
+            raise InvalidInput(f"{path} is no CSV file, and {name} is for CSV alone. Leave it out.")

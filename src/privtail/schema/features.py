@@ -308,6 +308,9 @@ def _pieces(knots: tuple[float, ...], degree: int) -> Doubles:
                   for m in range(degree, -1, -1)]  # fmt: skip
     pieces = np.array(powers)[:, :, 1:]
     if not np.isfinite(pieces).all():
-        raise InvalidInput(f"The knots {list(knots)} are too near each other, or too far apart.")
+        raise InvalidInput(
+            f"The knots {list(knots)} are too near each other, or too far apart, for splines. Take "
+            "others."
+        )
     pieces.flags.writeable = False
     return pieces

@@ -26,8 +26,8 @@ def partition_values(paths: Sequence[object], name: str) -> list[Any]:
         named = [unquote(value) for key, mark, value in pairs if mark and unquote(key) == name]
         if not named:
             raise InvalidInput(
-                f"{path} is in no folder '{name}=...', and {name!r} is declared as a partition "
-                "column, which the names of folders hold. Leave it out of partition_columns."
+                f"{path} is in no folder '{name}=...', but {name!r} is declared as a partition "
+                "column. Names of such folders are its values. Leave it out of partition_columns."
             )
         found.append(None if named[-1] == _NULL else named[-1])
     for kind in (_whole, float):
