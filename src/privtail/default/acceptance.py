@@ -23,6 +23,9 @@ from privtail.trusted.problem import Problem
 
 Doubles = NDArray[np.float64]
 
+NEUTRAL_REACH, LEAST_REACH = 4.0, 0.5
+"""Tail lengths at which values are clipped where that neither gains nor loses, and the least."""
+
 
 @dataclass(frozen=True)
 class Improvement:
@@ -68,9 +71,10 @@ class LimitExtrapolation:
     the target, so the comparison counts records, however far they are.
 
     If clipping significantly loses, values are clipped at `MAX_REACH` lengths of their tail.
-    Otherwise they are clipped at 4^(1 - z) lengths and at least half a length, where z is the gain
-    in standard deviations of its noise, or 0 if negative: slopes that fail beyond a tail often fail
-    before it. The first test is strict, because hidden records cost more the farther they are.
+    Otherwise they are clipped at r^(1 - z) lengths, where r is `NEUTRAL_REACH` and z is the gain in
+    standard deviations of its noise, or 0 if negative, and at least at `LEAST_REACH` lengths, for
+    slopes that fail beyond a tail often fail before it. The first test is strict, because hidden
+    records cost more the farther they are.
     """
 
     improvement: Improvement
@@ -84,7 +88,7 @@ class LimitExtrapolation:
         one, ranges = loss_off_by(fit.loss, fit.standard.target.scale), fit.prediction_ranges(1.0)
         gain = self.improvement.release(fit.everyone(), fit.loss, fit.w, fit.w, one, ranges)
         gain /= max(self.improvement.deviation(fit.problem), float(np.finfo(np.float64).tiny))
-        near = max(0.5, 4.0 ** (1 - max(gain, 0.0)))
+        near = max(LEAST_REACH, NEUTRAL_REACH ** (1 - max(gain, 0.0)))
         fit.reach = MAX_REACH if gain < -fit.tuning.significant else near
         fit.overshoots = gain > fit.tuning.sure
         fit.report["reach"] = fit.reach
