@@ -256,7 +256,7 @@ def require_apart(X: Any) -> None:
 
 def _lists_values(kind: str) -> bool:
     """Whether a column of this type lists values that other rows may hold."""
-    of_polars = "Array(", "Extension(", "List(", "Map(", "Struct("
+    of_polars = "Array(", "Categorical(", "Extension(", "List(", "Map(", "Struct("
     nested = kind.startswith(of_polars)
     return nested or "dictionary<" in kind or "_view" in kind or kind in ("Categorical", "category")
 
