@@ -60,7 +60,7 @@ def test_a_statement_says_how_many_labels_there_was_room_for(count, kept):
     assert "planned for up to 64 classes" in str(model.plan(40_000, 2))
     model.fit(X, y)
     assert model.classes_.tolist() == list(range(-5, kept - 5))
-    said = "count as zero" if count > kept else "planned for 64 classes; 3 were found"
+    said = "count as zero" if count > kept else "for 64 classes; 3 were found"
     assert said in model.privacy_.notes[0]
     declared = DPLogisticRegression(classes=[0, 1, 2], **SIMULATED)
     assert not any("64" in note for note in declared.fit(X, y).privacy_.notes)

@@ -128,9 +128,10 @@ def refuted(
         beside = {"law": "gaussian", "coordinates": 1}
         events.append(Event(**beside, scale=step, radius=mu * step, diameter=mu * step))
     bill = cost((Round(events=tuple(events)),), neighbours)
+    deltas = [bill.slack * more for more in (1.0001, 1.01, 1.1, 1.5)]  # the rest is the Gaussian's
     return any(
         divergence(p, q, epsilon, mu) > delta * (1 + 1e-9) + 1e-13
-        for delta in (1e-9, 1e-7, 1e-5, 1e-4, 1e-3, 0.01, 0.03, 0.1, 0.2, 0.4)
+        for delta in (*deltas, 1e-9, 1e-7, 1e-5, 1e-4, 1e-3, 0.01, 0.03, 0.1, 0.2, 0.4)
         if (epsilon := bill.epsilon(delta)) < math.inf
         for p, q in itertools.permutations(laws)
     )
