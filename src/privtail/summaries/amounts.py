@@ -66,8 +66,8 @@ class AmountHistogram:
     def largest_mean(self, mean: float, hidden: float, clip: float, *, whole: bool) -> float:
         """The largest mean of a record that the detected amounts allow.
 
-        Of amounts it is the end c of the highest cell that was detected, or ``clip`` if that is
-        lower. Of counts it is the l with l + 3 sqrt(l) = c: a record with a larger mean would have
+        For amounts it is the end c of the highest cell that was detected, or ``clip`` if that is
+        lower. For counts it is the l with l + 3 sqrt(l) = c: a record with a larger mean would have
         a larger count. It is at least twice the mean; of counts more by ``hidden``, for
         noise may hide so large a part of the records, with a count of 1 each.
         """

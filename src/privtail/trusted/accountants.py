@@ -1,4 +1,4 @@
-"""What a plan costs.
+"""The privacy cost of a plan.
 
 A plan is read once into a `Bill`: Gaussians seen by everyone (labels that are found too), bounded
 losses (Laplace, noisy max, smooth Gaussian), concentrated ones (Laplace log-normal), Poisson

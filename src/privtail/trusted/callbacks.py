@@ -1,4 +1,4 @@
-"""How losses and a user's functions are called: built-in losses on blocks, others row by row.
+"""Calls of losses and of a user's functions: built-in losses on blocks, others row by row.
 
 Formal guarantee
 ----------------

@@ -261,12 +261,12 @@ class Curator:
 
     @property
     def budget(self) -> Budget:
-        """What this fit may cost."""
+        """The budget of this fit."""
         return self._budget
 
     @property
     def unit(self) -> str:
-        """What is protected: one row, or one person with all rows."""
+        """The protected unit: one row, or one person with all rows."""
         return protected(self._max_rows)
 
     @property

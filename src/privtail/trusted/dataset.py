@@ -158,7 +158,7 @@ class Dataset(PrivateRows):
         return cast("list[Iterator[Window]]", records.runs(needed))
 
     def _shares(self, run: Iterator[Window], sample: Sample, at_once: int) -> Generator[_Share]:
-        """What one thread sweeps at a time: a window of a file, or a block of what is in memory."""
+        """The pieces that a thread sweeps at a time: windows of a file, or blocks in memory."""
         for window in run:
             if isinstance(self.records, InMemory):
                 yield from shares(window, sample, at_once)

@@ -1,4 +1,4 @@
-"""Which records are in a round, and in which block: decided by ids alone, never by values.
+"""The records of a round, and their blocks: decided by ids alone, never by values.
 
 Formal guarantee
 ----------------
@@ -30,7 +30,7 @@ class Sample(Protocol):
     """The ids that are in a round."""
 
     def within(self, start: int, stop: int) -> Ids:
-        """Those of ``start`` .. ``stop`` - 1."""
+        """The ids of the sample among ``start`` .. ``stop`` - 1."""
         ...
 
 

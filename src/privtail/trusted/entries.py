@@ -1,4 +1,4 @@
-"""What a ledger promises in total, what it writes down of a plan, and sums of decimals."""
+"""The terms of a ledger, its entries, and sums of decimals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SLACK_SHARE = Fraction(1, 100)
 
 @dataclass(frozen=True)
 class Terms:
-    """What a ledger promises in total; fixed for ever when it is made.
+    """The total that a ledger promises; fixed for ever when it is made.
 
     ``data_set`` names what it is a budget of; None for no name. ``analysts`` are those who may
     charge it, with the epsilon that each may spend in all; None for everybody.
@@ -82,7 +82,7 @@ class Terms:
         return terms
 
     def of_analyst(self, name: str) -> Terms | None:
-        """What one of the analysts may spend; None where there is no such limit."""
+        """The limit of one of the analysts; None where there is none."""
         if self.analysts is None:
             return None
         return replace(self, epsilon=min(self.analysts[name], self.epsilon), analysts=None)

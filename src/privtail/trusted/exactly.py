@@ -1,4 +1,4 @@
-"""Of which type an object is, as nobody else can say it.
+"""The exact type of an object, which the object itself cannot change.
 
 Formal guarantee
 ----------------

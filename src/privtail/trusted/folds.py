@@ -94,7 +94,7 @@ class Folds:
         return replace(BestTrial(multiplier=multiplier, trials=1).event(), question="folds")
 
     def rho(self, multiplier: float) -> float:
-        """What one fit, and the evaluation, may cost, in zCDP."""
+        """The budget of one fit, and of the evaluation, in zCDP."""
         if not multiplier:
             return math.inf
         return BestTrial(multiplier=multiplier, trials=1).rho / self._count * (1 - 1e-12)

@@ -170,7 +170,7 @@ class File:
             raise texts.broken(self._path, number, "was altered or damaged") from None
 
     def _ended(self, fd: int, *, write: bool) -> bytes:
-        """What the file holds; a whole last line gets the end that it may lack."""
+        """The content of the file; a whole last line gets the end that it may lack."""
         data = _read(fd)
         if _opened(data.rpartition(b"\n")[2]) is None:
             return data

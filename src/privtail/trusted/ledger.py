@@ -107,7 +107,7 @@ class Reservation:
     names: Mapping[str, str | None]
 
     def __str__(self) -> str:
-        """Which entry of which ledger, and the public names that it carries."""
+        """The number of the entry, its ledger, and the public names that it carries."""
         named = (f"{name.replace('_', ' ')} {said!r}" for name, said in self.names.items() if said)
         return ", ".join([f"entry {self.number} of {self.ledger}", *named])
 

@@ -99,7 +99,7 @@ class Interval:
 
 
 class RobustMean(Protocol):
-    """What the core needs to know of a mean: its range and its blocks."""
+    """The attributes of a robust mean that the core reads: its range and its blocks."""
 
     @property
     def blocks(self) -> int:
@@ -108,7 +108,7 @@ class RobustMean(Protocol):
 
     @property
     def range(self) -> Ball | Interval:
-        """Where contributions live, and the influence function that brings them there."""
+        """The range of contributions, and the influence function that maps them to it."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What holds private rows stays in its process."""
+"""Objects that hold private rows stay in their process."""
 
 from __future__ import annotations
 

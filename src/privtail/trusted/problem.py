@@ -244,7 +244,7 @@ class Problem:
         return replace(self.histogram(1, edges), question="derivative norms", recipe=recipe)
 
     def invalid_rows(self) -> Sensitivity:
-        """How many rows count as zero, size 1.
+        """The number of rows that count as zero, size 1.
 
         A record adds 0 or 1, so replacing it moves the count by at most 1, and so does emptying
         it, whether an empty slot is taken as nothing (0) or as a row of missing numbers (1).

@@ -1,4 +1,4 @@
-"""What each row adds to the sum that answers a question.
+"""The terms of questions: the contribution of each row to a sum.
 
 A `Question` is a sum over records. Its `Term` computes what a row adds. It holds public numbers,
 the loss, and the rule that decides from an id alone whether and where a row counts. It holds no
@@ -96,7 +96,7 @@ class Block:
 
 
 class Term(Protocol):
-    """What each row adds to a sum."""
+    """The contribution of each row to a sum."""
 
     def add(self, block: Block, sums: Doubles) -> None:
         """Add the contributions of the rows of a block to ``sums``, in place."""

@@ -354,7 +354,7 @@ def differences(X: Any, y: Any, first: AnyModel, second: AnyModel) -> RowErrors:
 
 
 def likelihoods(X: Any, y: Any, model: AnyModel, classes: Sequence[Label]) -> RowErrors:
-    """For labels: 1, whether wrong, log loss and its square, all less 1/2; (n, 4), in [-1/2, 1/2].
+    """1, whether wrong, log loss and its square of labels, all less 1/2; (n, 4), in [-1/2, 1/2].
 
     Log losses are over `LARGEST_LOSS`, and at most 1. ``places`` are, for two classes, the log-odds
     of the second, plus `APART` if the label is the second; for K > 2 classes, K times the label

@@ -1,4 +1,4 @@
-"""Which records a round sees. Who sees what is decided by record id, never by content.
+"""The sampling of a round: its records follow from their ids, never from content.
 
 Where rows belong to persons (`Curator`, groups), a person's rows are seen together or not at all:
 read "person" for "record" below.

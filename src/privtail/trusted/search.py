@@ -97,7 +97,7 @@ class BestTrial:
 
     @property
     def rho(self) -> float:
-        """What one trial may cost, in zCDP."""
+        """The budget of one trial, in zCDP."""
         return 1 / (2 * self.multiplier**2) if self.multiplier else math.inf
 
     def event(self) -> Event:
@@ -137,7 +137,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Score:
-    """What a held-out record says of a released model: its loss, clamped to [0, ``bound``].
+    """The score of a released model at a held-out record: its loss, clamped to [0, ``bound``].
 
     With ``base``, a public point of the shape of w, how much larger the loss is than there, clamped
     to both sides; for losses that have no smallest value. `Problem` has the sensitivity of either.
@@ -148,7 +148,7 @@ class Score:
     base: ArrayLike | None = None
 
     def answer(self, problem: Problem) -> Sensitivity:
-        """How sensitive the mean is."""
+        """The sensitivity of the mean score."""
         if self.base is None:
             return problem.scores(1, self._mean)
         return problem.improvement(self._mean)

@@ -32,7 +32,7 @@ class Mechanism(Protocol[T_co]):
     """A way to open a `Sensitive`: its bill, and the noisy release."""
 
     def event(self, sensitivity: Sensitivity) -> Event:
-        """What the release costs, from public numbers."""
+        """The cost of the release, from public numbers."""
         ...
 
     def release(self, value: NDArray[np.int64], sensitivity: Sensitivity, sampler: Sampler) -> T_co:

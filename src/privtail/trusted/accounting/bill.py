@@ -173,7 +173,7 @@ def read(plan: Plan, neighbours: Neighbours) -> Bill:
 
 
 def _repetitions(r: Round) -> int:
-    """How often the worst-placed record is seen."""
+    """The largest number of rounds that one record is in."""
     if isinstance(r.sampling, DisjointParts):
         return -(-r.times // r.sampling.parts)
     return r.times

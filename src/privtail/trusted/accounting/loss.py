@@ -69,7 +69,7 @@ class PrivacyLoss:
 
     @property
     def guard(self) -> float:
-        """What is added to every delta for rounding."""
+        """The addition to every delta for rounding errors."""
         return 1e-12 + 1e-15 * sum(g.times for g in self.groups)
 
     @property

@@ -52,7 +52,7 @@ _Cells = tuple[list[Any], NDArray[Any]]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reading:
-    """How partitions become records: empty containers of the announced types, and declarations.
+    """How partitions are read as records: empty containers of the announced types, declarations.
 
     Attributes
     ----------
@@ -263,7 +263,7 @@ def require_typed_alike(ids: Any, announced: Any) -> None:
 
 
 def _form(ids: Any) -> str:
-    """What decides, of a type, which form an id has."""
+    """The part of a type that decides which form an id has."""
     column = column_of(ids)[:0]
     read, own = as_ids(column).dtype, cast(Any, getattr(column, "dtype", None))
     if str(own) == "category":
@@ -281,7 +281,7 @@ def moved(held: Held) -> Held:
 
 
 def facts(held: Held) -> tuple[tuple[int, int, int], bytes, str]:
-    """What the driver is told of a partition: lengths, checksum, and why it was refused."""
+    """The facts of a partition for the driver: lengths, checksum, and why it was refused."""
     return held.lengths, held.checksum, held.refused
 
 

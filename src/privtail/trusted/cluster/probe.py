@@ -57,7 +57,7 @@ MEANS = (
 
 @functools.cache
 def probed() -> bytes:
-    """What this process makes of the probe; the first call compiles all kernels."""
+    """A digest of the answers of this process to the probe; the first call compiles all kernels."""
     digest = hashlib.blake2b(digest_size=16)
     names = ("numpy", "numba", "llvmlite")
     digest.update(repr((privtail.__version__, *map(version, names))).encode())
@@ -75,7 +75,7 @@ def probed() -> bytes:
 
 
 def probed_loss(called: CoreLoss, d: int, shape: tuple[int, ...]) -> bytes:
-    """What a loss says at public margins and targets, or of public rows and a w of ``shape``."""
+    """Values of a loss at public margins and targets, or at public rows and a w of ``shape``."""
     with np.errstate(all="ignore"):
         if called.gradients:
             rows = _points(RECORDS * d).reshape(RECORDS, d)

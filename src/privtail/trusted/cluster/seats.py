@@ -115,7 +115,7 @@ def decided(owned: Sequence[Owned], max_rows: int, ends: Sequence[int]) -> tuple
 
 
 def joined(parts: Sequence[Seated]) -> Seated:
-    """What all shares say of one partition."""
+    """The seats of one partition, from all shares."""
     refused = next((one.refused for one in parts if one.refused), "")
     positions = np.concatenate([one.positions for one in parts])
     leaders = np.concatenate([one.leaders for one in parts])

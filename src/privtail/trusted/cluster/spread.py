@@ -243,7 +243,7 @@ class Spread(PrivateRows):
     # ---------------------------------------------------------------- tasks
 
     def _ends(self) -> list[int]:
-        """Where partitions begin, and where the last one ends."""
+        """The first id of every partition, and the end of the last one."""
         return [0, *itertools.accumulate(self.lengths)]
 
     def _partials(self, task: Question | Sample) -> list[Partial]:
@@ -341,7 +341,7 @@ class Spread(PrivateRows):
         return list(self._reached(lambda: self._client.gather(futures)))
 
     def _reached(self, call: Callable[[], Any]) -> Any:
-        """What the cluster says; what it raises may quote a cell and is not shown."""
+        """The answer of the cluster. An error may quote a cell, so it is not shown."""
         try:
             return call()
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001
@@ -381,7 +381,7 @@ class Spread(PrivateRows):
                     )
 
     def _workers(self) -> dict[str, Any]:
-        """What the scheduler says of all workers; unasked, some versions of it tell of five."""
+        """The facts of all workers; by default some versions of the scheduler tell of five."""
         found = self._reached(lambda: self._client.scheduler_info(n_workers=-1))
         return dict(found["workers"])
 

@@ -1,4 +1,4 @@
-"""What a worker does with a question: one task for all partitions that it holds.
+"""The work of a worker on a question: one task for all partitions that it holds.
 
 Formal guarantee
 ----------------
@@ -56,7 +56,7 @@ Task = tuple[Question | Sample, SentLoss | None, Codes | None]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Partial:
-    """What one task found; private.
+    """The answer of one task; private.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ def _runs(held: Sequence[Held] | Sent) -> Iterator[tuple[slice, Callable[[], Seq
 def _read(
     sent: Sent, n: int, held: Sequence[Held], starts: Sequence[int], seats: Sequence[Seated] | None
 ) -> tuple[Any, tuple[bytes, ...]]:
-    """What some partitions answer, and their checksums."""
+    """The answer of some partitions, and their checksums."""
     told = [*(one.refused for one in held), *(one.refused for one in seats or ())]
     refused = next(filter(None, told), "")
     if refused:
@@ -132,7 +132,7 @@ def _read(
 
 
 def apart(task: Question | Sample) -> tuple[Question | Sample, SentLoss | None]:
-    """What is asked, without its loss, and that."""
+    """The task without its loss, and the loss."""
     loss = getattr(task.term, "loss", None) if isinstance(task, Question) else None
     if loss is None:
         return task, None

@@ -54,7 +54,7 @@ def _refuse_twice(paths: Sequence[Place]) -> None:
 
 
 def _itself(path: Place) -> Hashable:
-    """What is the same for two names of one file."""
+    """An identity of a file, the same for two names of it."""
     if isinstance(path, RemoteFile):
         found = path.itself
         return _itself(found) if isinstance(found, Path) else found
@@ -211,7 +211,7 @@ class Files:
         return found
 
     def refusing(self) -> AbstractContextManager[None]:
-        """What PyArrow says of cells that were read, as an error that quotes none."""
+        """PyArrow's errors about cells, as errors that quote none."""
         return self._sources[0].refusing()
 
     def require_unchanged(self) -> None:

@@ -68,7 +68,7 @@ class Parquet:
 
     @property
     def runs(self) -> int:
-        """How many runs there are."""
+        """The number of runs."""
         return len(self.lengths)
 
     def batches(self, names: Sequence[str], labels: Collection[str], run: int) -> Iterator[Any]:

@@ -382,7 +382,7 @@ class TableFile(PrivateFile):
         return [name for name in undeclared if shares[name] > _ODD]
 
     def _odd_shares(self, names: Sequence[str]) -> dict[str, float]:
-        """Of columns of text, the share of the cells in the first rows that are no numbers."""
+        """The share of cells in the first rows that are no numbers, for columns of text."""
         new = [name for name in names if name not in self._shares]
         if new:
             first = self._format.beginnings(new)

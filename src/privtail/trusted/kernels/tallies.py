@@ -23,7 +23,7 @@ _EXPONENTS = 2048
 
 @compiled
 def _slice_of(x, bits):
-    """Which of 4096 intervals between powers of two x lies in, in ascending order.
+    """The index of the interval of x, of 4096 between powers of two in ascending order.
 
     Each begins with its power of two, which belongs to it: of negative numbers, which ascend as
     their bits descend, those of the next larger one tell that. Both zeros are one number.

@@ -1,1 +1,1 @@
-"""What losses say of rows: the loops of ours, and how functions of others are called."""
+"""Values and derivatives of losses at rows: our loops, and calls of functions of others."""

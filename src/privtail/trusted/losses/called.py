@@ -1,4 +1,4 @@
-"""How a function of somebody else is called: on fresh copies, and one row at a time.
+"""Calls of a function of somebody else: on fresh copies, and one row at a time.
 
 Formal guarantee
 ----------------
@@ -31,7 +31,7 @@ def by_record(
     function: Callable[..., Any], rowwise: bool, w: Doubles, X: Doubles, y: Doubles,
     shape: tuple[int, ...],
 ) -> Doubles:  # fmt: skip
-    """What ``function(w, x, y)`` says of every row, (rows, *shape); NaN where it fails.
+    """The values of ``function(w, x, y)`` at every row, (rows, *shape); NaN where it fails.
 
     With ``rowwise`` it is asked about all rows at once, and about one after the other if that
     fails: one row's failure must not take its block along.
@@ -62,7 +62,7 @@ def by_record(
 def reply(
     called: Callable[[], Any], shape: tuple[int, ...], *, exact: bool = False
 ) -> Doubles | None:
-    """What a function says, of this shape, or of this size unless ``exact``; None if it fails."""
+    """Its value, of this shape, or of this size unless ``exact``; None if it fails."""
     try:
         with np.errstate(all="ignore"):
             said = np.asarray(called())

@@ -46,7 +46,7 @@ def block(margins: Array, y: Array, outputs: int) -> tuple[Array, Array]:
 
 
 def values_of(loop: Callable[..., None], margins: Array, y: Array, *parameters: float) -> Array:
-    """What a loop of one margin writes for these rows, (rows,)."""
+    """The values of a loop of one margin at these rows, (rows,)."""
     margins, y = block(margins, y, 1)
     out = np.empty(y.size)
     loop(margins.reshape(-1), y, *map(float, parameters), out)

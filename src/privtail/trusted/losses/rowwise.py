@@ -1,4 +1,4 @@
-"""What our losses say of a block of rows, as functions of their public numbers.
+"""Values and derivatives of our losses at a block of rows.
 
 Formal guarantee
 ----------------
@@ -24,7 +24,7 @@ Said = Callable[[Any, Doubles, Doubles], Doubles]
 
 
 class Rowwise(NamedTuple):
-    """How a loss is called: values are (rows,), derivatives in the margins (rows, K)."""
+    """The two functions of a loss: values (rows,), and derivatives in the margins (rows, K)."""
 
     values: Said
     derivatives: Said

@@ -1,4 +1,4 @@
-"""Which labels exist: a stability histogram over an unknown domain."""
+"""Discovery of labels: a stability histogram over an unknown domain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where privacy noise comes from.
+"""Samplers of privacy noise.
 
 Formal guarantee
 ----------------
@@ -64,9 +64,9 @@ def _integer_vectors() -> Any:
 
 
 def _vector(values: Integers) -> Integers:
-    """As OpenDP takes it at once; a list would be converted number by number.
+    """An array in the form that OpenDP takes at once; a list is converted number by number.
 
-    It refuses what is read-only.
+    OpenDP refuses a read-only array.
     """
     return np.require(values, np.int64, ("C", "W"))
 
@@ -137,7 +137,7 @@ def _uniforms(count: int) -> list[int]:
 
 
 def _slack(iv: Any) -> Any:
-    """What covers an error of mpmath's functions: 2^10 spacings at 1 to both sides.
+    """A bound of the error of mpmath's functions: 2^10 spacings at 1 to both sides.
 
     An interval of its exponential may miss the number by one spacing (mpmath issue 1181).
     """

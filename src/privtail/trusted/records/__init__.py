@@ -1,4 +1,4 @@
-"""What can be swept in blocks. Holds the private data; prints and pickles none of it."""
+"""Records that can be swept in blocks. They hold the private data, and print and pickle none."""
 
 from __future__ import annotations
 

@@ -334,7 +334,7 @@ def _from_categories(values: Any) -> NDArray[Any]:
 
 
 def read(cells: Iterable[Any], of: Callable[[Any], Any], missing: Any) -> list[Any]:
-    """What ``of`` makes of every cell by itself; ``missing`` where it raises.
+    """``of`` applied to every cell by itself; ``missing`` where it raises.
 
     The class of a cell may be code that is not ours.
     """

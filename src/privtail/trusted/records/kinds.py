@@ -1,4 +1,4 @@
-"""What the public type of a column says of its cells: numbers, text, times, or nothing.
+"""The kind of cells by the public type of a column: numbers, text, times, or unknown.
 
 Formal guarantee
 ----------------

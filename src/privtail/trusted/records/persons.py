@@ -1,4 +1,4 @@
-"""Who the rows belong to: at most m rows of every person count."""
+"""The persons of rows: at most m rows of every person count."""
 
 from __future__ import annotations
 

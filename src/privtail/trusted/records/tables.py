@@ -89,7 +89,7 @@ class Table(PrivateRows):
 
     @property
     def d(self) -> int:
-        """How many features there are."""
+        """The number of features."""
         return len(self._design.names)
 
     @property

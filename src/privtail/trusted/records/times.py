@@ -23,7 +23,7 @@ Form = tuple[str, int]
 
 
 def time_form(cell: Any) -> Form | None:
-    """What equal times have in common: a kind, and a whole number; None for what is no time.
+    """A canonical form of a time: a kind, and a whole number; None for what is no time.
 
     A date is its midnight, as in NumPy. A time with an offset from UTC is a moment; one without is
     what a clock shows somewhere, and equals no moment. What NumPy cannot write in days keeps its

@@ -1,4 +1,4 @@
-"""What noise in proportion to a smooth sensitivity costs.
+"""The cost of noise in proportion to a smooth sensitivity.
 
 A function S of the data is a t-smooth sensitivity of f if, for all neighbours x and x',
 |f(x) - f(x')| <= S(x) and S(x) <= e^t S(x') (Nissim, Raskhodnikova and Smith 2007). The release is

@@ -37,7 +37,7 @@ KEPT_BYTES = 2**28
 
 
 def sweeps(n: int, numbers: int) -> int:
-    """How often n records are read by a question that keeps ``numbers`` doubles of each."""
+    """The number of passes of a question that keeps ``numbers`` doubles of each of n records."""
     return -(-8 * n * numbers // KEPT_BYTES)
 
 
