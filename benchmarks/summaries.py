@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from privtail import private_mean, summarize
-from privtail.describe.summary import QUARTILES
+from privtail.describe.summary import QUARTILE_FRACTION
 from privtail.errors import AccuracyWarning
 
 Draw = Callable[[np.random.Generator, int], Any]
@@ -61,7 +61,7 @@ def one(law: str, n: int, epsilon: float, seed: int) -> tuple[float, ...]:
     column, slack = draw(np.random.default_rng(seed), n), 1e-6 * abs(mean)
     chance: Any = {"noise": "simulated", "random_state": seed}
     seen = summarize({"a": column}, epsilon=epsilon, **chance)["a"]
-    part = math.sqrt(1 - QUARTILES)  # the square root of a part of the squared parameter mu
+    part = math.sqrt(1 - QUARTILE_FRACTION)  # the square root of a part of the squared parameter mu
     alone = private_mean(column, epsilon=part * epsilon, **chance)
     truth = float(column.mean())
     return (

@@ -25,8 +25,8 @@ def public_numbers(given: Any, name: str) -> Doubles:
 
 def count_interval(counts: Any, std: float, confidence: float, rows: int) -> Doubles:
     """Ends (..., 2) of intervals for the counts of so many rows, by the law of the noise."""
-    reach = normal_quantile(confidence) * std
-    ends = np.stack([np.asarray(counts) - reach, np.asarray(counts) + reach], axis=-1)
+    half_width = normal_quantile(confidence) * std
+    ends = np.stack([np.asarray(counts) - half_width, np.asarray(counts) + half_width], axis=-1)
     return np.clip(ends, 0, rows)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from privtail.calibration import calibrated
 from privtail.compilation import steady
 from privtail.describe.estimates import count_interval, public_numbers
-from privtail.describe.search import Found, QuantileSearch
+from privtail.describe.search import ColumnQuantiles, QuantileSearch
 from privtail.describe.tabled import tabled
 from privtail.errors import AccuracyWarning, InvalidInput, require_whole
 from privtail.ledgers import interruptible
@@ -27,8 +27,8 @@ from privtail.trusted.ledger import Ledger
 from privtail.trusted.mechanisms.noise import GaussianNoise
 
 Doubles = NDArray[np.float64]
-EDGES = 0.3
-"""Part of the budget that buys edges."""
+EDGES_FRACTION = 0.3
+"""Budget fraction of the quantiles that give the edges."""
 ENDS = (0.02, 0.98), (0.1, 0.9), (0.25, 0.75)
 """Quantiles between which bins of equal width are cut; all that lies beyond is in two more.
 
@@ -206,21 +206,21 @@ def private_histogram(
     )
     if given is None and bins > curator.problem.n:
         raise InvalidInput(f"bins must be no more than the rows: {bins} for {curator.problem.n}.")
-    part = 0.0 if given is not None else EDGES
+    fraction = 0.0 if given is not None else EDGES_FRACTION
 
     def law(multiplier: float) -> GaussianNoise:
-        return GaussianNoise(multiplier / math.sqrt(1 - part))
+        return GaussianNoise(multiplier / math.sqrt(1 - fraction))
 
     def plan(multiplier: float) -> Plan:
         answer = curator.problem.cell_counts(1, size)
         last = Round(stage="histogram", events=(law(multiplier).event(answer),))
         if given is not None:
             return (last,)
-        return (*search.plan(multiplier / math.sqrt(part), curator.problem, 1), last)
+        return (*search.plan(multiplier / math.sqrt(fraction), curator.problem, 1), last)
 
     multiplier = calibrated(curator, plan)
     if given is None:
-        found = search.run(curator, multiplier / math.sqrt(part), table.columns, 0.95)[0]
+        found = search.run(curator, multiplier / math.sqrt(fraction), table.columns, 0.95)[0]
         given = _even(*_ends(found), bins)
     answer = curator.everyone().cell_counts(table.columns, given)
     std = law(multiplier).event(answer.sensitivity).std
@@ -233,10 +233,10 @@ def private_histogram(
     )
 
 
-def _ends(found: Found) -> tuple[float, float]:
+def _ends(found: ColumnQuantiles) -> tuple[float, float]:
     """The widest pair of quantiles that noise does not seem to hide; else the narrowest.
 
-    A pair is believed that is sure up to its own distance, or not `WIDE` times farther apart than
+    A pair is accepted if it is sure up to its own distance, or not `WIDE` times farther apart than
     the quartiles.
     """
     (low, high), pairs = found.interval(), range(len(ENDS))

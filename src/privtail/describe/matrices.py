@@ -191,10 +191,12 @@ def private_covariance(
         epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
     )  # fmt: skip
-    names, seen, statement = _bought(data, promised, "private_covariance", confidence)
-    reach = normal_quantile(confidence) * np.hypot(seen.noise_std, seen.sampling_std)
-    value = _semidefinite(seen.value) if semidefinite else seen.value
-    low, high = seen.value - reach - seen.below, seen.value + reach + seen.above
+    names, products, statement = _released(data, promised, "private_covariance", confidence)
+    z = normal_quantile(confidence)
+    half_width = z * np.hypot(products.noise_std, products.sampling_std)
+    value = _semidefinite(products.value) if semidefinite else products.value
+    low = products.value - half_width - products.below
+    high = products.value + half_width + products.above
     np.fill_diagonal(low, np.maximum(np.diag(low), 0.0))
     return _told(names, value, low, high, np.isfinite(high - low), confidence, statement)
 
@@ -277,8 +279,8 @@ def private_correlation(
         epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
     )  # fmt: skip
-    names, seen, statement = _bought(data, promised, "private_correlation", confidence)
-    value, low, high = seen.correlations(normal_quantile(confidence))
+    names, products, statement = _released(data, promised, "private_correlation", confidence)
+    value, low, high = products.correlations(normal_quantile(confidence))
     if semidefinite:
         value = _semidefinite(value)
         root = np.sqrt(np.diag(value))
@@ -286,10 +288,10 @@ def private_correlation(
     return _told(names, value, low, high, high - low < 2, confidence, statement)
 
 
-def _bought(
+def _released(
     data: Any, promised: Promised, label: str, confidence: float
 ) -> tuple[tuple[str, ...], Products, Statement]:
-    """Names of columns, what was released of their products, and the statement."""
+    """Names of columns, their released products, and the statement."""
     normal_quantile(confidence, "confidence")  # refuses what is none, before anything is charged
     data, promised = promised.over(data)
     table = tabled(data, leave_out=True)

@@ -1,4 +1,4 @@
-"""Means and deviations of columns, group by group: what noise hides is clipped, and said."""
+"""Counts, means and variances of columns, group by group, with the error of noise and clipping."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from privtail.trusted.sensitivity import Sensitivity
 
 Doubles = NDArray[np.float64]
 
-COUNT_SHARE = 0.05
-"""What counts of rows and of zeros cost, beside the sums."""
+COUNT_FRACTION = 0.05
+"""Budget fraction of the counts of rows and of zeros, beside that of the sums."""
 SIGN = np.array([0.0, 5e-324])
 """Edges between which only zero lies."""
-SEEN = 5.0
-"""So many deviations of its noise a count needs, to divide by."""
+COUNT_SNR = 5.0
+"""Sums are divided by a count only if it exceeds so many standard deviations of its noise."""
 RANGES = ColumnRanges(cells=True)
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """What was released of columns, group by group: arrays (groups, columns).
+class ReleasedMoments:
+    """Counts, means and variances of columns as released: arrays (groups, columns).
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class ColumnMoments:
 
     @property
     def groups(self) -> int:
-        """How many there are."""
+        """The number of groups."""
         return math.prod(map(len, self.by))
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
@@ -91,17 +91,17 @@ class ColumnMoments:
             Round(stage="sums", events=(sums.event(self._sums(problem)),)),
         )
 
-    def run(self, curator: Curator, multiplier: float) -> Seen:
-        """What the releases say."""
+    def run(self, curator: Curator, multiplier: float) -> ReleasedMoments:
+        """Release the counts, ranges and sums, and compute the moments."""
         problem, own = curator.problem, list(self.columns)
         whole, std = self._counted(curator, multiplier, ())
         signs = self._counted(curator, multiplier, self.by)[0] if self.by else whole
         n, every = problem.n, whole[0]
         parts = np.array([usable_rows(one, std, n)[0] for one in every])
-        found, reaches = RANGES.run(curator, multiplier, parts)
-        found, reaches = found.take(own), [reaches[j] for j in own]
+        summary, ranges = RANGES.run(curator, multiplier, parts)
+        summary, ranges = summary.take(own), [ranges[j] for j in own]
         scales, offsets = np.ones(problem.d), np.zeros(problem.d)
-        scales[own], offsets[own] = 1 / found.tails, -found.centres / found.tails
+        scales[own], offsets[own] = 1 / summary.tails, -summary.centres / summary.tails
         noise, batch = (
             self._summing(multiplier),
             curator.everyone(FeatureMap.of(problem.d, scales, offsets)),
@@ -110,21 +110,21 @@ class ColumnMoments:
         sum_std = noise.event(answer.sensitivity).std
         sums = answer.release(noise).reshape(self.groups, len(own), 2)
         count, count_std = signs.sum(axis=-1), math.sqrt(3) * std
-        known = count > SEEN * count_std
+        known = count > COUNT_SNR * count_std
         rows = np.where(known, count, np.nan)
         first, second = sums[..., 0] / rows, sums[..., 1] / rows
-        unsure = second - 2 * first**2  # the derivative of the variance in the logarithm of rows
-        lost = np.array([r.beyond(r.distance)[:, 1:] for r in reaches]).transpose(1, 2, 0)
+        slope = second - 2 * first**2  # the derivative of the variance in the logarithm of rows
+        lost = np.array([r.beyond(r.distance)[:, 1:] for r in ranges]).transpose(1, 2, 0)
         lost = np.where(known, lost[:, :, None] * (parts * n) / rows, np.inf)
         (below, below_squares), (above, above_squares) = lost
-        return Seen(
+        return ReleasedMoments(
             count, signs[..., 1], count_std,
-            found.centres + found.tails * first,
-            found.tails * np.hypot(sum_std, first * count_std) / rows,
-            found.tails**2 * np.maximum(second - first**2, 0.0),
-            found.tails**2 * np.hypot(sum_std * np.hypot(1, 2 * first), unsure * count_std) / rows,
+            summary.centres + summary.tails * first,
+            summary.tails * np.hypot(sum_std, first * count_std) / rows,
+            summary.tails**2 * np.maximum(second - first**2, 0.0),
+            summary.tails**2 * np.hypot(sum_std * np.hypot(1, 2 * first), slope * count_std) / rows,
             below, above, below_squares + above_squares,
-            known & found.detected & np.isfinite(below) & np.isfinite(above),
+            known & summary.detected & np.isfinite(below) & np.isfinite(above),
         )  # fmt: skip
 
     def _counts(self, problem: Problem) -> tuple[Sensitivity, ...]:
@@ -145,7 +145,7 @@ class ColumnMoments:
         return answer.release(noise).reshape(-1, len(self.columns), 3), std
 
     def _counting(self, multiplier: float) -> GaussianNoise:
-        return GaussianNoise(multiplier / math.sqrt(2 * COUNT_SHARE))
+        return GaussianNoise(multiplier / math.sqrt(2 * COUNT_FRACTION))
 
     def _summing(self, multiplier: float) -> GaussianNoise:
         """As much noise as one mean has: a value and its square are sqrt 2 long, and not 1."""

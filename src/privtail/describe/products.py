@@ -1,4 +1,4 @@
-"""Mean products of columns: what a covariance and a correlation are made of."""
+"""Covariances and correlations of columns, from private second moments of clipped rows."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from privtail.trusted.problem import Problem
 
 Doubles = NDArray[np.float64]
 
-COUNT_SHARE = 0.03
-"""What a count of the rows that count costs, beside the products."""
+COUNT_FRACTION = 0.03
+"""Budget fraction of the count of rows, beside that of the products."""
 RANGES = ColumnRanges()
-TAIL_SHARE = 0.5
-"""The same for counts of what is clipped, which say what clipping may cost."""
+TAIL_FRACTION = 0.5
+"""Budget fraction of the counts of clipped values, which bound the bias of clipping."""
 
 FARTHEST = 2.0**200
 """Clipping distances have squares that are numbers."""
@@ -32,7 +32,7 @@ FARTHEST = 2.0**200
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """Covariances (d, d) and what is unsure of them.
+    """Covariances (d, d) as released, and the errors that they may have.
 
     Attributes
     ----------
@@ -65,9 +65,9 @@ class Products:
             fourth = self.sampling_std / size  # of an elliptical law: (1 - r^2) of it
             sampled = fourth * (1 - value**2) / np.sqrt(1 + value**2)
             lost = lost + half * np.add.outer(np.diag(lost), np.diag(lost))
-            reach = z * np.hypot(spread, sampled) + lost
-        reach = np.where(np.isfinite(reach), reach, 2.0)
-        low, high = np.maximum(value - reach, -1.0), np.minimum(value + reach, 1.0)
+            half_width = z * np.hypot(spread, sampled) + lost
+        half_width = np.where(np.isfinite(half_width), half_width, 2.0)
+        low, high = np.maximum(value - half_width, -1.0), np.minimum(value + half_width, 1.0)
         for table in (value, low, high):
             np.fill_diagonal(table, 1.0)
         return value, low, high
@@ -89,8 +89,8 @@ class MeanProducts:
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """All releases."""
-        count = _counting(multiplier, COUNT_SHARE).event(problem.histogram(1, 1))
-        tails = _counting(multiplier, TAIL_SHARE).event(problem.histogram(problem.d, 2))
+        count = _counting(multiplier, COUNT_FRACTION).event(problem.histogram(1, 1))
+        tails = _counting(multiplier, TAIL_FRACTION).event(problem.histogram(problem.d, 2))
         products = _summing(multiplier).event(problem.moments(_radius(problem)))
         return (
             Round(stage="rows that count", events=(count,)),
@@ -100,15 +100,15 @@ class MeanProducts:
         )
 
     def run(self, curator: Curator, multiplier: float) -> Products:
-        """What the releases say."""
-        problem, noise = curator.problem, _counting(multiplier, COUNT_SHARE)
+        """Release the count, ranges, tails and products, and compute the covariances."""
+        problem, noise = curator.problem, _counting(multiplier, COUNT_FRACTION)
         n, d, radius = problem.n, problem.d, _radius(problem)
         answer = curator.everyone().histogram((0,), [0.0])
         std = noise.event(answer.sensitivity).std
         part, part_std = usable_rows(answer.release(noise), std, n)
-        found, reaches = RANGES.run(curator, multiplier, part)
-        ends = np.minimum(found.tails, FARTHEST)
-        map_ = FeatureMap.of(d, 1 / ends, -found.centres / ends)
+        summary, ranges = RANGES.run(curator, multiplier, part)
+        ends = np.minimum(summary.tails, FARTHEST)
+        map_ = FeatureMap.of(d, 1 / ends, -summary.centres / ends)
         rows = self._clipped(curator, map_, multiplier)
         answer, noise = curator.everyone(map_).moments(radius), _summing(multiplier)
         std = noise.event(answer.sensitivity).std / part
@@ -119,18 +119,18 @@ class MeanProducts:
         noise_std = np.where(np.eye(d, dtype=np.bool_), std, std / math.sqrt(2))
         of_means = np.hypot.outer(means, means) * std / math.sqrt(2)
         noise_std = np.hypot(np.hypot(noise_std, of_means), np.abs(value) * part_std / part)
-        own = np.array([r.squares(*x).sum() for r, *x in zip(reaches, ends, rows, strict=True)])
+        own = np.array([r.squares(*x).sum() for r, *x in zip(ranges, ends, rows, strict=True)])
         if part <= ROWS_MISSING * part_std:  # it may be that no row counts: nothing bounds an entry
             own = np.full(d, np.inf)
         below, above = _lost(own / ends**2, float(rows.sum()) / (part * n), means, radius)
-        fourth = np.array([reach.kurtosis() for reach in reaches])
+        fourth = np.array([r.kurtosis() for r in ranges])
         units = np.outer(ends, ends)
         sampled = _sampled(value, fourth) * math.sqrt(problem.max_rows / max(part * n, 1.0))
         return Products(*(units * x for x in (value, noise_std, sampled, below, above)))
 
     def _clipped(self, curator: Curator, map_: FeatureMap, multiplier: float) -> Doubles:
         """How many rows lie beyond both ends of each column, (d, 2), at most."""
-        noise, d = _counting(multiplier, TAIL_SHARE), curator.problem.d
+        noise, d = _counting(multiplier, TAIL_FRACTION), curator.problem.d
         answer = curator.everyone(map_).histogram(range(d), [-1.0, 1.0])
         std = noise.event(answer.sensitivity).std
         counts = answer.release(noise).reshape(d, 3)[:, [0, 2]]
@@ -141,8 +141,8 @@ def _radius(problem: Problem) -> float:
     return math.sqrt(problem.d + 1)
 
 
-def _counting(multiplier: float, share: float) -> GaussianNoise:
-    return GaussianNoise(multiplier / math.sqrt(2 * share))
+def _counting(multiplier: float, fraction: float) -> GaussianNoise:
+    return GaussianNoise(multiplier / math.sqrt(2 * fraction))
 
 
 def _summing(multiplier: float) -> GaussianNoise:

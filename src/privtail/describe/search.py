@@ -1,4 +1,4 @@
-"""Quantiles of columns by counts in cells that close in on them: no bound is needed."""
+"""Quantiles of unbounded columns from adaptive histogram releases, whose cells close in on them."""
 
 from __future__ import annotations
 
@@ -16,91 +16,91 @@ from privtail.trusted.problem import Problem
 
 Doubles = NDArray[np.float64]
 
-LOOKS = 7
-"""How often cells close in before the last look. A column of 1.7e9 -+ 1e5 needs five."""
-LAST = 0.5
-"""Part of the budget of the last look, which says the interval."""
-CUTS, LAST_CUTS = 9, 14
-"""Edges around each level in a look, and in the last one."""
+REFINEMENTS = 7
+"""Histogram releases that close in on the quantiles, before the last. 1.7e9 -+ 1e5 needs five."""
+LAST_FRACTION = 0.5
+"""Fraction of the budget of the last histogram release, which gives the interval."""
+EDGES, LAST_EDGES = 9, 14
+"""Edges around each quantile in a histogram release, and in the last one."""
 OCTAVES = 8
-"""Edges of the first look are powers of two of which every eighth is there."""
+"""Edges of the first histogram release are every eighth power of two."""
 SMALL, LARGE = -64, 64
 """Exponents of the sizes that are told apart."""
 SEPARATED = 3.7
-"""A level is believed to lie beyond an edge by so many deviations."""
-EDGES = 0.6
-"""By so many deviations of noise more, for the interval is of the edge that shows most, of many."""
+"""A quantile lies beyond an edge if the count says so by this many standard deviations."""
+EXTREME = 0.6
+"""Standard deviations of noise that are added, because an end is the extreme of many edges."""
 LEAST_OCTAVES = 2.0
 """With so many octaves, cells around zero are almost even."""
 ZERO = 4 * 2.0**SMALL
 """What is smaller is not told from zero."""
 
 _SIZES = 2.0 ** np.arange(SMALL, LARGE + 1, OCTAVES)
-FIRST = np.concatenate([-_SIZES[::-1], _SIZES])
+FIRST_EDGES = np.concatenate([-_SIZES[::-1], _SIZES])
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuantileSearch:
-    """Where ``levels`` of each column lie, ascending.
+    """Quantiles of each column at ``levels``, from `REFINEMENTS` + 1 histogram releases.
 
-    **Privacy.** `LOOKS` + 1 Gaussian releases of cell counts (l2 sensitivity sqrt(2 columns) under
-    replace-one), the edges of each made of what earlier ones released. Together they cost what one
-    of noise ``multiplier`` costs.
+    **Privacy.** `REFINEMENTS` + 1 Gaussian releases of cell counts (l2 sensitivity
+    sqrt(2 columns) under replace-one), the edges of each made of what earlier ones released.
+    Together they cost what one of noise ``multiplier`` costs.
     """
 
     levels: tuple[float, ...]
 
     def plan(self, multiplier: float, problem: Problem, columns: int) -> Plan:
-        """All looks."""
+        """All histogram releases."""
         return tuple(
             Round(stage="quantiles", events=(self._event(multiplier, problem, columns, k),))
-            for k in range(LOOKS + 1)
+            for k in range(REFINEMENTS + 1)
         )
 
     def run(
         self, curator: Curator, multiplier: float, columns: tuple[int, ...], confidence: float
-    ) -> list[Found]:
-        """What is found of every column, with intervals of this confidence."""
+    ) -> list[ColumnQuantiles]:
+        """The quantiles of every column, with intervals of this confidence."""
         problem = curator.problem
-        found = [Found(self.levels, problem.max_rows) for _ in columns]
-        for k in range(LOOKS + 1):
+        found = [ColumnQuantiles(self.levels, problem.max_rows) for _ in columns]
+        for k in range(REFINEMENTS + 1):
             size = self._size(k)
-            edges = np.array([one.edges(size) if k else FIRST for one in found])
+            edges = np.array([one.edges(size) if k else FIRST_EDGES for one in found])
             answer = curator.everyone().cell_counts(columns, edges)
             noise = self._noise(multiplier, k)
             std = noise.event(answer.sensitivity).std
             counts = answer.release(noise).reshape(len(columns), size + 1)
-            sure = SEPARATED if k < LOOKS else normal_quantile(confidence)
-            for one, cuts, seen in zip(found, edges, counts, strict=True):
-                one.see(cuts, seen, std, sure)
+            deviations = SEPARATED if k < REFINEMENTS else normal_quantile(confidence)
+            for one, cuts, cells in zip(found, edges, counts, strict=True):
+                one.update(cuts, cells, std, deviations)
         return found
 
-    def _size(self, look: int) -> int:
-        if look == 0:
-            return len(FIRST)
-        return len(self.levels) * (CUTS if look < LOOKS else LAST_CUTS)
+    def _size(self, release: int) -> int:
+        if release == 0:
+            return len(FIRST_EDGES)
+        return len(self.levels) * (EDGES if release < REFINEMENTS else LAST_EDGES)
 
-    def _noise(self, multiplier: float, look: int) -> GaussianNoise:
-        part = LAST if look == LOOKS else (1 - LAST) / LOOKS
-        return GaussianNoise(multiplier / math.sqrt(part))
+    def _noise(self, multiplier: float, release: int) -> GaussianNoise:
+        fraction = LAST_FRACTION if release == REFINEMENTS else (1 - LAST_FRACTION) / REFINEMENTS
+        return GaussianNoise(multiplier / math.sqrt(fraction))
 
-    def _event(self, multiplier: float, problem: Problem, columns: int, look: int) -> Event:
-        answer = problem.cell_counts(columns, self._size(look))
-        return self._noise(multiplier, look).event(answer)
+    def _event(self, multiplier: float, problem: Problem, columns: int, release: int) -> Event:
+        answer = problem.cell_counts(columns, self._size(release))
+        return self._noise(multiplier, release).event(answer)
 
 
 @dataclass
-class Found:
-    """What is known of one column.
+class ColumnQuantiles:
+    """Quantiles of one column, with the brackets that histogram releases gave so far.
 
     Attributes
     ----------
-    lows, highs : edges between which each level is sure to lie; infinite where none is known.
+    lows, highs : edges between which each quantile surely lies; infinite where none is known.
     octaves : how far below the larger end sizes are told from zero (`_cut`): half as many after
-        each look that does not bring this end nearer to zero, for then cells at zero are too fine.
-    values : as the last look interpolates them. Where one cell surely holds a level, many values
-        are the same, and it is the one with the fewest digits.
-    total, total_std : values that counted, by all looks.
+        each release that does not bring this end nearer to zero: cells at zero are too fine then.
+    values : as the last release interpolates them. Where one cell surely holds a quantile, many
+        values are the same, and it is the one with the fewest digits.
+    total, total_std : values that counted, by all releases, and the deviation of its noise.
     """
 
     levels: tuple[float, ...]
@@ -119,8 +119,8 @@ class Found:
         self.values = np.zeros(size)
 
     def edges(self, size: int) -> Doubles:
-        """So many edges: each interval that may hold a level is cut, see `_cut`."""
-        ends = np.clip([self.lows, self.highs], FIRST[0], FIRST[-1]).T.tolist()
+        """So many edges: each bracket that may hold a quantile is divided, see `_cut`."""
+        ends = np.clip([self.lows, self.highs], FIRST_EDGES[0], FIRST_EDGES[-1]).T.tolist()
         brackets = dict(zip(map(tuple, ends), self.octaves.tolist(), strict=True))
         each = size // len(brackets)
         points = [_cut(low, high, octaves, each) for (low, high), octaves in brackets.items()]
@@ -128,10 +128,10 @@ class Found:
         beyond = 2.0 ** (LARGE + 1) * (1 + np.arange(size - len(cuts)))
         return np.concatenate([cuts, beyond])
 
-    def see(self, edges: Doubles, counts: Doubles, std: float, sure: float) -> None:
-        """Close in by the counts of one look."""
+    def update(self, edges: Doubles, counts: Doubles, std: float, deviations: float) -> None:
+        """Narrow the brackets by the counts of one histogram release."""
         before = self._farthest()
-        self._close_in(edges, counts, std, sure)
+        self._close_in(edges, counts, std, deviations)
         after = self._farthest()
         stays = np.isfinite(after) & (after > before / 2)
         self.octaves = np.where(stays, np.maximum(self.octaves / 2, LEAST_OCTAVES), self.octaves)
@@ -140,7 +140,7 @@ class Found:
         """The size of the larger end of each interval."""
         return np.maximum(np.abs(self.lows), np.abs(self.highs))
 
-    def _close_in(self, edges: Doubles, counts: Doubles, std: float, sure: float) -> None:
+    def _close_in(self, edges: Doubles, counts: Doubles, std: float, deviations: float) -> None:
         below, total = np.cumsum(counts)[:-1], float(counts.sum())
         cells, noise = len(counts), std * math.sqrt(len(counts))
         if std == 0 or not math.isfinite(self.total_std):
@@ -154,9 +154,9 @@ class Found:
             excess = below - p * total
             noisy = std**2 * ((1 - p) ** 2 * before + p**2 * (cells - before))
             sampled = self.max_rows * max(total, 1.0) * p * (1 - p)
-            reach = np.sqrt((sure + EDGES) ** 2 * noisy + sure**2 * sampled)
-            low = np.max(edges[excess < -reach], initial=-np.inf)
-            high = np.min(edges[excess > reach], initial=np.inf)
+            margin = np.sqrt((deviations + EXTREME) ** 2 * noisy + deviations**2 * sampled)
+            low = np.max(edges[excess < -margin], initial=-np.inf)
+            high = np.min(edges[excess > margin], initial=np.inf)
             one_cell = np.count_nonzero((edges >= low) & (edges <= high)) == 2
             self.values[k] = (
                 shortest(low, high)
@@ -171,12 +171,12 @@ class Found:
             self.values[order] = np.maximum.accumulate(self.values[order])
 
     def interval(self) -> tuple[Doubles, Doubles]:
-        """Ends for each level; sizes that are not told from zero are zero."""
+        """Ends for each quantile; sizes that are not told from zero are zero."""
         low, high = (np.where(np.abs(end) < ZERO, 0.0, end) for end in (self.lows, self.highs))
         return low, high
 
     def reliable(self) -> NDArray[np.bool_]:
-        """Whether each level has two ends."""
+        """Whether the bracket of each quantile has two ends."""
         return np.isfinite(self.lows) & np.isfinite(self.highs)
 
 
@@ -209,8 +209,8 @@ def _crossing(edges: Doubles, excess: Doubles, low: float, high: float) -> float
     a, b = float(x[j - 1]), float(x[j])
     if a <= 0 <= b and b - a <= ZERO:
         return 0.0
-    part = -y[j - 1] / (y[j] - y[j - 1]) if y[j] > y[j - 1] else 0.5
-    return a + float(part) * (b - a)
+    fraction = -y[j - 1] / (y[j] - y[j - 1]) if y[j] > y[j - 1] else 0.5
+    return a + float(fraction) * (b - a)
 
 
 def shortest(low: float, high: float) -> float:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from privtail.calibration import calibrated
 from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
-from privtail.describe.moments import ColumnMoments, Seen
-from privtail.describe.search import Doubles, Found, QuantileSearch
+from privtail.describe.moments import ColumnMoments, ReleasedMoments
+from privtail.describe.search import ColumnQuantiles, Doubles, QuantileSearch
 from privtail.describe.tabled import tabled
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.ledgers import interruptible
@@ -32,8 +32,8 @@ from privtail.trusted.problem import Problem
 FACTS = ("count", "mean", "std", "25%", "50%", "75%", "zeros", "missing")
 """What is said of every column, in this order."""
 SHARES = ("zeros", "missing")
-QUARTILES = 0.3
-"""Part of the budget that buys quartiles; the rest buys counts, ranges and sums."""
+QUARTILE_FRACTION = 0.3
+"""Budget fraction of the quartiles; the rest is for counts, ranges and sums."""
 NOT_RELIABLE = (
     "Some numbers of {names} are not reliable: because of noise, or of a long tail that is "
     "clipped, their intervals have no end on one side or both. Spend more, or summarize fewer "
@@ -310,9 +310,9 @@ def summarize(
     curator = table.curator(promised, "summarize")
     asked, problem = _Asked(table.columns), curator.problem
     multiplier = calibrated(curator, lambda m: asked.plan(m, problem))
-    found, seen = asked.run(curator, multiplier, confidence)
+    quantiles, moments = asked.run(curator, multiplier, confidence)
     facts = {
-        name: _facts(seen, found[j], j, problem.n, confidence, problem.max_rows)
+        name: _facts(moments, quantiles[j], j, problem.n, confidence, problem.max_rows)
         for j, name in enumerate(table.names)
     }
     poor = [str(n) for n, one in facts.items() if not all(x.reliable for x in one.values())]
@@ -338,38 +338,42 @@ class _Asked:
 
     def run(
         self, curator: Curator, multiplier: float, confidence: float
-    ) -> tuple[list[Found], Seen]:
+    ) -> tuple[list[ColumnQuantiles], ReleasedMoments]:
         one, other = self._parts(multiplier)
-        found = self._search.run(curator, one, self.columns, confidence)
-        return found, ColumnMoments(columns=self.columns).run(curator, other)
+        quantiles = self._search.run(curator, one, self.columns, confidence)
+        return quantiles, ColumnMoments(columns=self.columns).run(curator, other)
 
     def _parts(self, multiplier: float) -> tuple[float, float]:
-        return multiplier / math.sqrt(QUARTILES), multiplier / math.sqrt(1 - QUARTILES)
+        quartiles, others = math.sqrt(QUARTILE_FRACTION), math.sqrt(1 - QUARTILE_FRACTION)
+        return multiplier / quartiles, multiplier / others
 
 
 def _facts(
-    seen: Seen, found: Found, j: int, rows: int, confidence: float, alike: int
-) -> dict[str, Fact]:
+    moments: ReleasedMoments, quantiles: ColumnQuantiles, j: int, rows: int, confidence: float,
+    alike: int,
+) -> dict[str, Fact]:  # fmt: skip
     """All facts of one column; ``alike`` rows of a person may be the same."""
     z = normal_quantile(confidence)
-    weights = np.array([found.total_std, seen.count_std]) ** -2.0 if seen.count_std else None
-    both = np.array([found.total, seen.count[0, j]])
+    stds = np.array([quantiles.total_std, moments.count_std])
+    weights = stds**-2.0 if moments.count_std else None
+    both = np.array([quantiles.total, moments.count[0, j]])
     count = float(np.average(both, weights=weights))
     std = 1 / math.sqrt(weights.sum()) if weights is not None else 0.0
     numbers = min(max(count, 1.0), float(rows))
-    low, high = found.interval()
-    sure = found.reliable() & _told_apart(found.values, low, high)
+    (low, high), values = quantiles.interval(), quantiles.values
+    sure = quantiles.reliable() & _told_apart(values, low, high)
     quartiles = {
-        name: Fact(float(found.values[k]) if sure[k] else math.nan, float(low[k]), float(high[k]))
+        name: Fact(float(values[k]) if sure[k] else math.nan, float(low[k]), float(high[k]))
         for k, name in enumerate(("25%", "50%", "75%"))
     }
-    mean, deviation = float(seen.mean[0, j]), float(seen.deviation[0, j])
-    known = bool(seen.reliable[0, j])
-    reach = z * math.hypot(float(seen.noise_std[0, j]), deviation * math.sqrt(alike / numbers))
-    zeros = float(seen.zeros[0, j]) / numbers
-    share = min(max(zeros, 0.0), 1.0)
-    noise = math.hypot(seen.count_std / math.sqrt(3), share * std) / numbers
-    sampled = math.sqrt(share * (1 - share) * alike / numbers)
+    mean, deviation = float(moments.mean[0, j]), float(moments.deviation[0, j])
+    known = bool(moments.reliable[0, j])
+    noise_std = float(moments.noise_std[0, j])
+    half_width = z * math.hypot(noise_std, deviation * math.sqrt(alike / numbers))
+    zeros = float(moments.zeros[0, j]) / numbers
+    fraction = min(max(zeros, 0.0), 1.0)
+    noise = math.hypot(moments.count_std / math.sqrt(3), fraction * std) / numbers
+    sampled = math.sqrt(fraction * (1 - fraction) * alike / numbers)
     # Clopper and Pearson's ends of none of n are 3.7/n away, where the normal ones are 0 away.
     spread = z * math.hypot(noise, max(sampled, alike / numbers))
     open_ = count <= z * std
@@ -377,10 +381,10 @@ def _facts(
         "count": _within(count, z * std, 0.0, float(rows)),
         "mean": Fact(
             mean,
-            mean - reach - float(seen.below[0, j]) if known else -math.inf,
-            mean + reach + float(seen.above[0, j]) if known else math.inf,
+            mean - half_width - float(moments.below[0, j]) if known else -math.inf,
+            mean + half_width + float(moments.above[0, j]) if known else math.inf,
         ),
-        "std": _deviation(seen, j, z, numbers / alike) if known
+        "std": _deviation(moments, j, z, numbers / alike) if known
         else Fact(deviation, 0.0, math.inf),
         **quartiles,
         "zeros": Fact(math.nan, 0.0, math.inf) if open_ else _within(zeros, spread, 0.0, 1.0),
@@ -390,22 +394,22 @@ def _facts(
 
 def _told_apart(values: Doubles, low: Doubles, high: Doubles) -> NDArray[np.bool_]:
     """Whether no interval holds the value of another quartile, unless it is the same value."""
-    held = (low[:, None] < values) & (values < high[:, None]) & (values != values[:, None])
-    told: NDArray[np.bool_] = ~held.any(axis=1)
+    overlap = (low[:, None] < values) & (values < high[:, None]) & (values != values[:, None])
+    told: NDArray[np.bool_] = ~overlap.any(axis=1)
     return told
 
 
-def _within(value: float, reach: float, low: float, high: float) -> Fact:
-    ends = np.clip([value, value - reach, value + reach], low, high)
+def _within(value: float, half_width: float, low: float, high: float) -> Fact:
+    ends = np.clip([value, value - half_width, value + half_width], low, high)
     return Fact(*map(float, ends))
 
 
-def _deviation(seen: Seen, j: int, z: float, rows: float) -> Fact:
+def _deviation(moments: ReleasedMoments, j: int, z: float, rows: float) -> Fact:
     """By the law of a Gaussian's variance, its noise, and what was clipped."""
-    variance = float(seen.variance[0, j])
-    reach = z * math.hypot(float(seen.variance_std[0, j]), variance * math.sqrt(2 / rows))
-    most = variance + reach + float(seen.squares[0, j])
-    return Fact(math.sqrt(variance), math.sqrt(max(variance - reach, 0.0)), math.sqrt(most))
+    variance = float(moments.variance[0, j])
+    half_width = z * math.hypot(float(moments.variance_std[0, j]), variance * math.sqrt(2 / rows))
+    most = variance + half_width + float(moments.squares[0, j])
+    return Fact(math.sqrt(variance), math.sqrt(max(variance - half_width, 0.0)), math.sqrt(most))
 
 
 def _known(x: float) -> float | None:

@@ -45,7 +45,7 @@ Method = Literal["clipped", "clamped", "truncated", "catoni", "ksu", "coinpress"
 METHODS: tuple[Method, ...] = get_args(Method)
 GROUPS = 15
 """Groups of ``"ksu"``, if there are that many rows."""
-COUNT_SHARE = 0.03
+COUNT_FRACTION = 0.03
 """What a count of the rows that count costs, beside the mean."""
 
 UNSEEN = (
@@ -242,13 +242,15 @@ def _of_groups(table: Tabled, promised: Promised) -> MeanEstimate:
     curator = table.curator(promised, "private_mean(by)")
     asked = ColumnMoments(columns=table.columns, by=table.by)
     multiplier = calibrated(curator, lambda m: asked.plan(m, curator.problem))
-    seen = asked.run(curator, multiplier)
-    known = seen.reliable & (curator.problem.max_rows == 1)
-    sampling = np.where(known, seen.deviation / np.sqrt(np.maximum(seen.count, 1.0)), math.nan)
-    count, d = int(np.sum(~seen.reliable)), seen.reliable.size
+    moments = asked.run(curator, multiplier)
+    known = moments.reliable & (curator.problem.max_rows == 1)
+    sampling = np.where(
+        known, moments.deviation / np.sqrt(np.maximum(moments.count, 1.0)), math.nan
+    )
+    count, d = int(np.sum(~moments.reliable)), moments.reliable.size
     warned = (NOT_RELIABLE.format(count=count, d=d),) if count else ()
     return MeanEstimate(
-        seen.mean, seen.noise_std, sampling, seen.below, seen.above, seen.reliable,
+        moments.mean, moments.noise_std, sampling, moments.below, moments.above, moments.reliable,
         state(curator), warned, table.groups,
     )  # fmt: skip
 
@@ -401,7 +403,7 @@ class _Mean:
         return tuple(text for text, true in said if true)
 
     def _counting(self, multiplier: float) -> GaussianNoise:
-        return GaussianNoise(multiplier / math.sqrt(2 * COUNT_SHARE))
+        return GaussianNoise(multiplier / math.sqrt(2 * COUNT_FRACTION))
 
     def _part(self, curator: Curator, multiplier: float) -> tuple[float, float, float]:
         """Part of the n rows that counts, its deviation, and that of a part which shows nothing.
