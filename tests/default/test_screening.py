@@ -41,9 +41,9 @@ def table(seed=0, n=2_000):
 def chosen(X, y, loss=None, picks=1, **options):
     """The fit after a selection nearly without noise, and the features that it left."""
     loss, n = loss or SquaredLoss(), len(X)
-    looks = GaussianNoise(n / 40)
+    noise = GaussianNoise(n / 40)
     stages = [
-        SummarizeColumns(ColumnSummaries.of(loss.targets, selecting=True), looks),
+        SummarizeColumns(ColumnSummaries.of(loss.targets, selecting=True), noise),
         *([CountLabels(GaussianNoise(1.0))] if loss.targets != "real" else []),
         SelectFeatures(picks, FAINT, GaussianNoise(1.0)),
     ]

@@ -88,9 +88,9 @@ def test_pooling_costs_one_vote_and_begins_when_noise_is_a_sixth():
     assert scales.pooled(16.8, problem)
     assert not scales.pooled(1e3, Problem(n=1000, d=1))
     for multiplier, votes in ((16.4, 100), (16.8, 1)):
-        (looks,) = scales.plan(multiplier, problem)
-        (event,) = looks.events
-        assert looks.times == 4
+        (releases,) = scales.plan(multiplier, problem)
+        (event,) = releases.events
+        assert releases.times == 4
         assert event.std == pytest.approx(2 * multiplier * math.sqrt(votes))
         assert event.diameter == pytest.approx(math.sqrt(2 * votes) * 2.0**problem.bits)
         assert event.radius == pytest.approx(math.sqrt(votes) * 2.0**problem.bits)
@@ -101,11 +101,11 @@ def test_pooling_costs_one_vote_and_begins_when_noise_is_a_sixth():
     ("multiplier", "part", "votes"),
     [(60.0, 0.3, 10), (170.0, 0.3, 10), (230.0, 4 * 0.368**2, 10), (350.0, 0.6, 1), (1e4, 0.6, 1)],
 )
-def test_the_target_gets_what_makes_a_look_at_it_sharp(multiplier, part, votes):
-    """More than the least part from noise n/58 in all looks on; then features share a scale."""
+def test_the_target_gets_a_histogram_of_little_noise(multiplier, part, votes):
+    """More than the least part from noise n/58 in all releases on; then features share a scale."""
     scales, problem = ColumnSummaries(target=True), Problem(n=10_000, d=10)
-    (looks,) = scales.plan(multiplier, problem)
-    features, target = looks.events
+    (releases,) = scales.plan(multiplier, problem)
+    features, target = releases.events
     assert target.std == pytest.approx(2 * multiplier / math.sqrt(part), rel=1e-3)
     assert features.std == pytest.approx(2 * multiplier * math.sqrt(votes / (1 - part)), rel=1e-3)
 
@@ -187,19 +187,19 @@ def test_a_column_of_which_only_zeros_show_is_known():
 @pytest.mark.parametrize(
     ("zooms", "epsilon", "least", "most"), [(0, 0.03, 0, 7), (3, 0.06, 16, 20)]
 )
-def test_looks_at_the_target_add_up(zooms, epsilon, least, most):
-    """One look has noise n/9.6 in a cell, and the target fills many: it takes four to see it."""
+def test_histogram_releases_of_the_target_add_up(zooms, epsilon, least, most):
+    """One release has noise n/9.6 in a cell, and the target fills many: four releases detect it."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(2_000, 1)), rng.lognormal(3, 2, 2_000)
-    looks, seen = ColumnSummaries(target=True, zooms=zooms), 0
+    summaries, detected = ColumnSummaries(target=True, zooms=zooms), 0
     problem = Problem(n=2_000, d=1)
     for seed in range(20):
         curator = Curator(X, y, budget=Budget(epsilon, 1e-6), noise="simulated", random_state=seed)
-        multiplier = calibrated(curator, lambda m: looks.plan(m, problem))
-        last = looks.plan(multiplier, problem)[0].events[-1]
+        multiplier = calibrated(curator, lambda m: summaries.plan(m, problem))
+        last = summaries.plan(multiplier, problem)[0].events[-1]
         assert 2_000 / last.std == pytest.approx(9.6, rel=0.05)
-        seen += int(looks.run(curator, multiplier).detected[-1])
-    assert least <= seen <= most
+        detected += int(summaries.run(curator, multiplier).detected[-1])
+    assert least <= detected <= most
 
 
 def test_columns_that_do_not_differ_are_described_together():
@@ -220,15 +220,15 @@ def test_where_most_columns_differ_each_keeps_its_own_description():
     assert (np.abs(estimate.value - X.mean(axis=0)) < 0.2 * X.std(axis=0)).all()
 
 
-def looked_at(X, *, std, seed=0, **options):
-    """What is found under noise ``std`` in a count of one look."""
-    looks, problem = ColumnSummaries(**options), Problem(n=len(X), d=X.shape[1])
-    multiplier = std / math.sqrt((1 + looks.zooms) * problem.d)
-    plan = looks.plan(multiplier, problem)
+def summarized(X, *, std, seed=0, **options):
+    """What is found under noise ``std`` in a count of one release."""
+    summaries, problem = ColumnSummaries(**options), Problem(n=len(X), d=X.shape[1])
+    multiplier = std / math.sqrt((1 + summaries.zooms) * problem.d)
+    plan = summaries.plan(multiplier, problem)
     assert plan[0].events[0].std == pytest.approx(std)
     curator = Curator(X, budget=Budget(9.0, 1e-6), noise="simulated", random_state=seed)
     curator.open(plan)
-    return looks.run(curator, multiplier)
+    return summaries.run(curator, multiplier)
 
 
 FAR = {
@@ -241,12 +241,12 @@ FAR = {
 @pytest.mark.parametrize("law", FAR)
 @pytest.mark.parametrize("columns", [1, 30])
 def test_features_far_from_zero_are_found_under_noise(law, columns):
-    """A look has noise n/12, as the target's; each of them fills one power of two."""
+    """A release has noise n/12, as the target's; each of them fills one power of two."""
     rng = np.random.default_rng(3)
     X = np.column_stack([FAR[law](rng, 2_000) for _ in range(columns)])
     X *= 10.0 ** rng.uniform(-3, 3, columns)
     for seed in range(30 // columns):
-        found = looked_at(X, std=2_000 / 12, seed=seed, narrow=True)
+        found = summarized(X, std=2_000 / 12, seed=seed, narrow=True)
         off = np.abs(found.centres - np.median(X, axis=0)) / X.std(axis=0)
         assert found.detected.all()
         assert np.mean(off > 4) < 0.1
@@ -257,17 +257,17 @@ def test_a_mean_is_clipped_to_a_needle_and_a_feature_is_not_scaled_by_it():
     """A tenth of the records lie elsewhere, unseen: a mean loses sqrt(.1) deviations at most."""
     rng = np.random.default_rng(4)
     X = np.where(rng.random((1_000, 1)) < 0.9, 7.3, 7.0 + rng.random((1_000, 1)))
-    wide, narrow = (looked_at(X, std=80.0, narrow=n) for n in (False, True))
+    wide, narrow = (summarized(X, std=80.0, narrow=n) for n in (False, True))
     assert wide.scales > X.std()
     assert narrow.tails < X.std() / 10
     assert np.abs(narrow.centres - X.mean()) < math.sqrt(0.1) * X.std()
 
 
-def test_looks_at_features_that_need_not_go_closer_add_up():
-    """One look has noise n/10 in a cell, and the column fills many: four see it as one of n/20."""
+def test_releases_of_features_that_need_no_refinement_add_up():
+    """One release has noise n/10 in a cell of many that are filled. Four are as one with n/20."""
     X = np.random.default_rng(5).standard_t(2.5, (2_000, 1))
     tails = [
-        np.median([looked_at(X, std=std, zooms=zooms, seed=s).tails for s in range(20)])
+        np.median([summarized(X, std=std, zooms=zooms, seed=s).tails for s in range(20)])
         for std, zooms in ((200.0, 3), (200.0, 0), (100.0, 0))
     ]
     assert tails[0] == pytest.approx(tails[2], rel=0.2)

@@ -19,7 +19,7 @@ def counted(X):
 
 
 def described_under(std, X, rng):
-    """What a first look says of the columns of X under noise ``std`` in a count."""
+    """What a first histogram release says of the columns of X under noise ``std`` in a count."""
     counts = counted(X)
     return described(counts + rng.normal(0, std, counts.shape), POWERS, std, len(X))
 

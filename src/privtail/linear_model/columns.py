@@ -191,8 +191,9 @@ class DPScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # typ
             )
         self._refuse(unknown)
         curator = self._entrusted(X, groups=groups)
-        looks = ColumnSummaries()
-        found = looks.run(curator, calibrated(curator, lambda m: looks.plan(m, curator.problem)))
+        summaries = ColumnSummaries()
+        multiplier = calibrated(curator, lambda m: summaries.plan(m, curator.problem))
+        found = summaries.run(curator, multiplier)
         self.center_ = found.centres if self.with_centering else None
         self.scale_ = np.where(found.only_zeros, 1.0, found.scales) if self.with_scaling else None
         self.reliable_ = found.detected

@@ -48,11 +48,11 @@ from privtail.trusted.tables import is_file, person_ids
 
 Doubles = NDArray[np.float64]
 
-REACH = 3.0
+CLAMP = 3.0
 """A row's loss is clamped at that of an error of so many scales of the target."""
 
-LOOKS = 3.0
-"""Noise of the looks at the target's scale, in that of a trial."""
+SUMMARY_NOISE = 3.0
+"""Noise multiplier of the histogram releases for the target's scale, relative to a trial's."""
 
 SMALLER, ATTEMPTS = 0.94, 20
 """Steps down, and how many, to an epsilon at which a fit costs no more than a trial may.
@@ -197,12 +197,12 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             curator, X, y, self._held_out(curator.problem.n),
             noise=self.noise, classes=labels, categories=categories, encoding=encoding,
         )  # fmt: skip
-        looks = ColumnSummaries(target=labels is None)
+        summaries = ColumnSummaries(target=labels is None)
 
         def plan(multiplier: float) -> Plan:
             event = BestTrial(multiplier=multiplier, trials=self.trials).event()
-            prices = looks.plan(LOOKS * multiplier, curator.problem, 0)
-            return compose(prices, (Round(stage="hyper-parameter search", events=(event,)),))
+            releases = summaries.plan(SUMMARY_NOISE * multiplier, curator.problem, 0)
+            return compose(releases, (Round(stage="hyper-parameter search", events=(event,)),))
 
         mechanism = BestTrial(multiplier=calibrate(plan, self._budget()), trials=self.trials)
         plans = [self._planned(model, search.problem, mechanism.rho) for model, _ in candidates]
@@ -214,8 +214,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         curator.open(plan(mechanism.multiplier), within=within)
         score = Score(loss, 1.0)
         if labels is None:
-            scales = looks.run(curator, LOOKS * mechanism.multiplier, ())
-            score = _clamped(loss, scales, curator.problem.rows)
+            summary = summaries.run(curator, SUMMARY_NOISE * mechanism.multiplier, ())
+            score = _clamped(loss, summary, curator.problem.rows)
 
         def fit(
             which: int, part: Part, allowance: Allowance, seed: int
@@ -450,7 +450,7 @@ def declared_labels(estimator: PrivateLinearModel) -> Sequence[Any] | None:
         return None
     if estimator.classes is None:
         raise InvalidInput(
-            "Such fits do not buy labels: declare them, for example",
+            "Such fits do not find labels privately: declare them, for example",
             f"{type(estimator).__name__}(classes=[0, 1]).",
             cli="--classes no,yes.",
         )
@@ -489,20 +489,20 @@ def _margin_range(model: PrivateLinearModel) -> Doubles:
     return np.asarray(model.target_range_)
 
 
-def _clamped(loss: Loss, found: Summary, rows: int) -> Score:
-    """The loss in units of the target, clamped at its value at an error of `REACH` bought scales.
+def _clamped(loss: Loss, summary: Summary, rows: int) -> Score:
+    """The loss in units of the target, clamped at its value at an error of `CLAMP` released scales.
 
-    Of counts, against a constant of a bought size: their loss has no smallest value.
+    Of counts, against a constant of a released size: their loss has no smallest value.
     """
-    unit = float(found.scales[-1])
+    unit = float(summary.scales[-1])
     unit = unit if unit < UNUSED else 1.0
     if isinstance(loss, AmountLoss):
-        size = max(float(found.centres[-1]), unit)
+        size = max(float(summary.centres[-1]), unit)
         base = np.zeros((rows, 1))
         base[-1] = math.log(size)
-        most = (REACH * unit) ** 2 / (2 * size**loss.power)
-        return Score(loss, max(REACH, most) if loss.power == 1 else most, base)
+        most = (CLAMP * unit) ** 2 / (2 * size**loss.power)
+        return Score(loss, max(CLAMP, most) if loss.power == 1 else most, base)
     loss = loss.at(unit) if isinstance(loss, RelativeHuberLoss) else loss
-    reach = np.array([[REACH * unit], [-REACH * unit]])
-    bound = float(np.max(loss.values(reach, np.zeros(2))))
+    errors = np.array([[CLAMP * unit], [-CLAMP * unit]])
+    bound = float(np.max(loss.values(errors, np.zeros(2))))
     return Score(loss, bound if 0 < bound < math.inf else 1.0)

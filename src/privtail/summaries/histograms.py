@@ -203,18 +203,18 @@ class Histogram:
             return None
         if 2 * max(kept[0], kept[-1]) > total:  # most lies beyond the edges
             return Summary.of_one(0.0, UNUSED, UNUSED, UNUSED, -1.0, 1.0, False, True, 0.0, False)
-        seen = np.flatnonzero(kept).tolist()
-        first, last = seen[0], seen[-1]
+        detected = np.flatnonzero(kept).tolist()
+        first, last = detected[0], detected[-1]
         (i, _), (_, centre), (j, _) = (cells.quantile(kept, level) for level in (0.25, 0.5, 0.75))
-        middles = np.array([cells.point(cell, 0.5) for cell in seen])
-        deviation = math.sqrt(float(kept[seen] / total @ (middles - centre) ** 2))
+        middles = np.array([cells.point(cell, 0.5) for cell in detected])
+        deviation = math.sqrt(float(kept[detected] / total @ (middles - centre) ** 2))
         spread, scale_known = cells.spread(kept)
         ends = cells.point(first, 0.0), cells.point(last, 1.0)
         tail = max(abs(end - centre) for end in ends) or 1.0
-        held = self.counts[first : last + 1].sum() if cells.refined else total
+        inside = self.counts[first : last + 1].sum() if cells.refined else total
         return Summary.of_one(
             centre, spread or deviation or tail, deviation or tail, tail,
-            cells.bounds(i)[0], cells.bounds(j)[1], True, scale_known, float(held) / n, single,
+            cells.bounds(i)[0], cells.bounds(j)[1], True, scale_known, float(inside) / n, single,
         )  # fmt: skip
 
     def shown(self, n: int) -> Doubles:

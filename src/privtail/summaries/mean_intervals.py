@@ -86,10 +86,10 @@ class WindowHistogram:
 
     def shown(self, n: int) -> tuple[float, float] | None:
         """The ends of the cells that stand out from the noise; None if no bounded cell does."""
-        seen = np.flatnonzero(Histogram(self.counts, self.cells, self.stds).shown(n))
-        if not len(seen):
+        detected = np.flatnonzero(Histogram(self.counts, self.cells, self.stds).shown(n))
+        if not len(detected):
             return None
-        low, high = self.cells.point(seen[0], 0.0), self.cells.point(seen[-1], 1.0)
+        low, high = self.cells.point(detected[0], 0.0), self.cells.point(detected[-1], 1.0)
         return self.middle + self.half * low, self.middle + self.half * high
 
     def kurtosis(self, centre: float, n: int) -> float:
@@ -239,8 +239,8 @@ class CutRange:
 
     def _endless(self, side: int, end: float, moment: int = 1) -> bool:
         """Whether a tail surely has no such moment, or may hide rows of unknown size."""
-        reach = max(end, self.distance)
-        if (self._spike and self._may_hide(reach)) or self._far(side, reach):
+        distance = max(end, self.distance)
+        if (self._spike and self._may_hide(distance)) or self._far(side, distance):
             return True
         (rows, std), (before, unsure) = (
             self._count(side, end / self._times**k, end / self._times ** (k - 1)) for k in (2, 3)
@@ -266,13 +266,13 @@ class CutRange:
         missing, unsure = self._missing(distance)
         return distance < self._size and missing + NOISE_BOUND * unsure >= HIDDEN_PART * self._n
 
-    def _far(self, side: int, reach: float) -> bool:
+    def _far(self, side: int, distance: float) -> bool:
         """Whether a cell beyond `_times` this distance surely holds more rows than a tail does.
 
         All cells are one test of `NOISE_BOUND`.
         """
-        far, cells = self._times * reach, sum(len(one.counts) for one in self._histograms)
-        rows = max(self._count(side, reach, far)[0], 0.0) / (self._times**TAIL_POWER - 1)
+        far, cells = self._times * distance, sum(len(one.counts) for one in self._histograms)
+        rows = max(self._count(side, distance, far)[0], 0.0) / (self._times**TAIL_POWER - 1)
         level = -float(ndtri(ndtr(-NOISE_BOUND) / max(cells, 1)))
         low, high = sorted((self._centre + side * far, side * math.inf))
         return any(one.rises(low, high, rows, level) for one in self._histograms)
@@ -303,10 +303,10 @@ def cut_range_of(histograms: Sequence[WindowHistogram], found: Summary, n: int) 
             break
     size = 0.0 if found.scale_known[0] else abs(centre)
     distance, spike = max(high - centre, centre - low) or tail, histograms[-1].may_hold_half(n)
-    reach = CutRange(distance, histograms, chosen, centre, size, n, spike)
-    while reach.goes_on():
-        reach = replace(reach, distance=2 * reach.distance)
-    return reach
+    cut = CutRange(distance, histograms, chosen, centre, size, n, spike)
+    while cut.goes_on():
+        cut = replace(cut, distance=2 * cut.distance)
+    return cut
 
 
 def _missing(
