@@ -23,7 +23,7 @@ from privtail.trusted.problem import Problem
 
 Doubles = NDArray[np.float64]
 
-NEUTRAL_REACH, LEAST_REACH = 4.0, 0.5
+NEUTRAL_REACH, LEAST_REACH = 8.0, 0.5
 """Tail lengths at which values are clipped where that neither gains nor loses, and the least."""
 
 
