@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from privtail.errors import InvalidInput
+from privtail.spelling import printable
 
 Doubles = NDArray[np.float64]
 
@@ -247,7 +248,8 @@ class CoefficientTable:
             lines.append(f"{self.names[i]:<{width}}" + "".join(f"{cell:>12}" for cell in cells))
         lines.append(f"{self._last:<{width}}{', '.join(map(_shown, self.intercept)):>12}")
         texts = (self.unused, self.note, self.headline)
-        return "\n".join([*lines, *(textwrap.fill(text, 100) for text in texts if text)])
+        said = (textwrap.fill(text, 100) for text in texts if text)
+        return printable("\n".join([*lines, *said]))
 
     __repr__ = __str__
 

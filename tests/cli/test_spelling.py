@@ -17,13 +17,19 @@ from privtail.spelling import printable
 ENCODINGS = ["ascii", "latin-1", "cp1252", "utf-8"]
 SHOWN = """
     import numpy as np
-    from privtail import DPMean, Ledger, private_mean, verify
+    import privtail
+    from privtail import Ledger, private_mean, verify
     from privtail.linear_model import DPRidge
     x = np.random.default_rng(0).normal(size=(200, 2))
     ledger = Ledger(epsilon=9.0, delta=1e-3)
     model = DPRidge(ledger=ledger, random_state=0).fit(x, x[:, 0])
     for one in (model.privacy_, model.plan_, ledger, *ledger.entries(), verify(model.privacy_),
-                private_mean(x[:, 0], epsilon=1.0)):
+                private_mean(x[:, 0], epsilon=1.0), privtail.private_count(x, epsilon=1.0),
+                privtail.private_quantile(x[:, 0], epsilon=1.0), model.summary(),
+                privtail.private_histogram(x[:, 0], 3, epsilon=1.0),
+                privtail.private_covariance(x, epsilon=1.0), privtail.summarize(x, epsilon=1.0),
+                privtail.evaluate(model, x, x[:, 0], epsilon=1.0),
+                privtail.compare(model, model, x, x[:, 0], epsilon=1.0)):
         print(one)
         print(repr(one))
 """

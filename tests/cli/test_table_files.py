@@ -118,7 +118,7 @@ def test_a_category_named_na_is_a_category(shell):
 
 
 def test_text_declared_for_numbers(shell):
-    with pytest.raises(InvalidInput, match="'x' holds numbers, and 'a'"):
+    with pytest.raises(InvalidInput, match="'x' holds numbers, but 'a'"):
         typed_labels("x", ["a"], True)
 
 

@@ -338,7 +338,7 @@ def test_a_column_of_one_file_alone_is_named(tmp_path: Path) -> None:
     for name in ("a", "b"):
         some(tmp_path / f"{name}.parquet")
     some(tmp_path / "c.parquet", x=[1.0], y=[2.0], more=[3.0])
-    assert "c.parquet has a column 'more', and" in refused(tmp_path)
+    assert "c.parquet has a column 'more', but" in refused(tmp_path)
     assert privtail.open_table(tmp_path, drop=["more"]).features("y") == ("x",)
 
 

@@ -19,6 +19,7 @@ from privtail.describe.tabled import tabled
 from privtail.errors import AccuracyWarning, InvalidInput, require_whole
 from privtail.ledgers import interruptible
 from privtail.promised import Promised
+from privtail.spelling import printable
 from privtail.statement import Statement, state
 from privtail.summaries.histograms import ROWS_MISSING
 from privtail.trusted.budget import Neighbours
@@ -105,10 +106,11 @@ class HistogramEstimate:
             f"{start:.6g} to {end:.6g}: {count:,.0f} [{low:,.0f}, {high:,.0f}]"
             for start, end, count, (low, high) in bins
         ]
-        return "\n".join([
+        return printable("\n".join([
             f"below: {self.below:,.0f}", *lines, f"above: {self.above:,.0f}",
             f"[...] is a 95 % interval for the noise of standard deviation {self.noise_std:.3g}",
-        ])  # fmt: skip
+            self.privacy_.headline,
+        ]))  # fmt: skip
 
 
 @interruptible

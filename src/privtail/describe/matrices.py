@@ -19,6 +19,7 @@ from privtail.describe.tabled import tabled
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.ledgers import interruptible
 from privtail.promised import Promised
+from privtail.spelling import printable
 from privtail.statement import Statement, state
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.ledger import Ledger
@@ -105,7 +106,7 @@ class MatrixEstimate:
             + ("" if self.reliable[j, k] else "  not reliable")
             for j, k in zip(*np.triu_indices(len(self.columns)), strict=True)
         ]
-        return "\n".join([*lines, self.privacy_.headline])
+        return printable("\n".join([*lines, self.privacy_.headline]))
 
 
 @interruptible

@@ -22,6 +22,7 @@ from privtail.describe.tabled import tabled
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.ledgers import interruptible
 from privtail.promised import Promised
+from privtail.spelling import printable
 from privtail.statement import Statement, state
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.curator import Curator
@@ -192,7 +193,7 @@ class Summary:
             ).rstrip()
             for row in rows
         ]
-        return "\n".join([*lines, *self._remarks(), self.privacy_.headline])
+        return printable("\n".join([*lines, *self._remarks(), self.privacy_.headline]))
 
     def _remarks(self) -> list[str]:
         facts = [x for column in self.columns.values() for x in column.values()]

@@ -12,6 +12,7 @@ from scipy.special import ndtri
 
 from privtail.coefficients import normal_quantile
 from privtail.errors import InvalidInput
+from privtail.spelling import printable
 from privtail.statement import Statement
 
 
@@ -137,7 +138,7 @@ class MeanEstimate:
         return "\n".join([*lines, self.privacy_.headline])
 
     def __str__(self) -> str:
-        return self.to_text()
+        return printable(self.to_text())
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(self.to_text())}</pre>"
