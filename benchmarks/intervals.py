@@ -21,7 +21,6 @@ releases lead to without noise.
 from __future__ import annotations
 
 import argparse
-import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +29,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchmarks.comparison.made import filled, measure_missing
 from benchmarks.slopes import BUDGETS, LAWS, ROWS, drawn
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.linear_model import DPHuberRegressor, DPLinearRegression, DPLogisticRegression, DPMean
@@ -69,28 +69,18 @@ def measured(law: str, n: int, epsilon: float, fits: int) -> dict[str, Any]:
 def run(fits: int, rows: list[int], laws: list[str]) -> None:
     """Measure the cells that are not in the file with so many fits."""
     warnings.simplefilter("ignore", AccuracyWarning)
-    for n in rows:
-        for law in laws:
-            for epsilon in BUDGETS:
-                found = pd.read_csv(RESULTS) if RESULTS.exists() else pd.DataFrame()
-                same = np.zeros(len(found), dtype=bool)
-                if len(found):
-                    same = (found[["law", "n", "epsilon"]] == [law, n, epsilon]).all(axis=1)
-                    if (found["fits"][same] >= fits).any():
-                        continue
-                line = measured(law, n, epsilon, fits)
-                print(line, flush=True)
-                kept = pd.concat([found[~same], pd.DataFrame([line])], ignore_index=True)
-                kept.to_csv(RESULTS, index=False)
+    cells = (
+        {"law": law, "n": n, "epsilon": epsilon}
+        for n in rows
+        for law in laws
+        for epsilon in BUDGETS
+    )
+    measure_missing(RESULTS, cells, fits, measured)
 
 
 def page(text: str, cells: pd.DataFrame) -> str:
     """The page with its table anew."""
-    body = "\n".join(_table(cells))
-    return re.sub(
-        r"(<!-- begin slopes -->\n).*?(\n<!-- end slopes -->)",
-        lambda match: match[1] + body + match[2], text, flags=re.DOTALL,
-    )  # fmt: skip
+    return filled(text, lambda _: _table(cells), "slopes")
 
 
 def _table(cells: pd.DataFrame) -> Iterator[str]:

@@ -18,7 +18,6 @@ its length. ``width`` is as in `benchmarks.intervals`, for least squares. ``page
 from __future__ import annotations
 
 import argparse
-import re
 import warnings
 from collections.abc import Iterator
 from functools import cache, partial
@@ -30,6 +29,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
+from benchmarks.comparison.made import filled, measure_missing
 from benchmarks.intervals import LEVEL, PAGE, _width
 from benchmarks.slopes import BUDGETS, SLOPES
 from privtail.algorithms.result import Result
@@ -171,28 +171,15 @@ def measured(name: str, n: int, epsilon: float, fits: int) -> dict[str, Any]:
 def run(fits: int, tables: list[str]) -> None:
     """Measure the cells that are not in the file with so many fits."""
     warnings.simplefilter("ignore", AccuracyWarning)
-    for name in tables:
-        for n in ROWS:
-            for epsilon in BUDGETS:
-                found = pd.read_csv(RESULTS) if RESULTS.exists() else pd.DataFrame()
-                same = np.zeros(len(found), dtype=bool)
-                if len(found):
-                    same = (found[["table", "n", "epsilon"]] == [name, n, epsilon]).all(axis=1)
-                    if (found["fits"][same] >= fits).any():
-                        continue
-                line = measured(name, n, epsilon, fits)
-                print(line, flush=True)
-                kept = pd.concat([found[~same], pd.DataFrame([line])], ignore_index=True)
-                kept.to_csv(RESULTS, index=False)
+    cells = (
+        {"table": name, "n": n, "epsilon": e} for name in tables for n in ROWS for e in BUDGETS
+    )
+    measure_missing(RESULTS, cells, fits, measured)
 
 
 def page(text: str, cells: pd.DataFrame) -> str:
     """The page with its table anew."""
-    body = "\n".join(_table(cells))
-    return re.sub(
-        r"(<!-- begin populations -->\n).*?(\n<!-- end populations -->)",
-        lambda match: match[1] + body + match[2], text, flags=re.DOTALL,
-    )  # fmt: skip
+    return filled(text, lambda _: _table(cells), "populations")
 
 
 def _table(cells: pd.DataFrame) -> Iterator[str]:

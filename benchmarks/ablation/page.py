@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.ablation.report import paired, summary
+from benchmarks.comparison import made
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "ablation.md"
@@ -38,15 +38,13 @@ def filled(page: str, rows: pd.DataFrame) -> str:
     """The page with its parts between ``<!-- begin NAME -->`` and ``<!-- end NAME -->`` anew."""
     rows = rows.astype(dict.fromkeys(("of", *TEXTS), str))
 
-    def make(match: re.Match[str]) -> str:
-        of, made = MADE[match["name"]]
+    def make(name: str) -> Iterator[str]:
+        of, part = MADE[name]
         some = rows[rows["of"] == of].drop(columns="of")
         runs = {name: some[some["variant"] == name] for name in some["variant"].unique()}
-        body = "\n".join(made(runs))
-        return f"<!-- begin {match['name']} -->\n{body}\n<!-- end {match['name']} -->"
+        return part(runs)
 
-    pattern = r"<!-- begin (?P<name>[a-z]+) -->\n.*?<!-- end (?P=name) -->"
-    return re.sub(pattern, make, page, flags=re.DOTALL)
+    return made.filled(page, make)
 
 
 def _table(runs: dict[str, pd.DataFrame]) -> Iterator[str]:

@@ -7,13 +7,12 @@ The page is written by hand but for the parts between ``<!-- begin NAME -->`` an
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pandas as pd
 
-from benchmarks.comparison import report
+from benchmarks.comparison import made, report
 from benchmarks.comparison.figures import draw
 from benchmarks.comparison.methods import DEFAULT, METHODS, RANKED
 from benchmarks.comparison.problems import Problem, problems
@@ -60,14 +59,7 @@ def filled(page: str, found: pd.DataFrame) -> str:
     KeyError
         For a part that nobody makes.
     """
-
-    def make(match: re.Match[str]) -> str:
-        name = match["name"]
-        body = "\n".join(PARTS[name](found))
-        return f"<!-- begin {name} -->\n{body}\n<!-- end {name} -->"
-
-    pattern = r"<!-- begin (?P<name>[a-z-]+) -->\n.*?<!-- end (?P=name) -->"
-    return re.sub(pattern, make, page, flags=re.DOTALL)
+    return made.filled(page, lambda name: PARTS[name](found))
 
 
 def _row(*cells: object) -> str:

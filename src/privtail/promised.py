@@ -13,7 +13,7 @@ from privtail.trusted.allowance import Allowance
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.entries import decimal, float_below
 from privtail.trusted.ledger import Ledger
-from privtail.trusted.tables import is_file, person_ids
+from privtail.trusted.tables import without_persons
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,10 +60,8 @@ class Promised:
         if not isinstance(self.groups, str):
             return data, self
         table = open_table(data) if isinstance(data, str | os.PathLike) else data
-        if not is_file(table):
-            return data, self  # refused by the core, which says what to pass
-        persons = person_ids(table, self.groups)
-        return table.without(self.groups), replace(self, groups=persons)
+        table, persons = without_persons(table, self.groups)
+        return table, replace(self, groups=persons)  # the core refuses a name without a file
 
     def options(self, label: str, part: float = 1.0) -> dict[str, Any]:
         """Of the `Curator` of a plan, for this part of epsilon and delta."""

@@ -34,7 +34,7 @@ from privtail.trusted.events import Plan, Round
 from privtail.trusted.folds import Folds
 from privtail.trusted.ledger import Ledger
 from privtail.trusted.row_errors import FoldedModel
-from privtail.trusted.tables import is_file, person_ids
+from privtail.trusted.tables import without_persons
 
 AVERAGE = (
     "The numbers are of {count} models, each on the rows that it was not fitted to. That the "
@@ -157,8 +157,7 @@ def cross_validate(
         epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
         random_state=random_state, ledger=ledger, verbose=0,
     )  # fmt: skip
-    if is_file(X) and isinstance(groups, str):
-        X, groups = X.without(groups), person_ids(X, groups)
+    X, groups = without_persons(X, groups)
     options = {} if exposure is None else {"exposure": exposure}
     outputs = 1 if labels is None else outputs_of(len(labels))
     curator = whole._curate(X, y, groups, {}, outputs=outputs, classes=labels, **options)  # noqa: SLF001

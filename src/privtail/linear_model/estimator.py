@@ -30,9 +30,9 @@ from privtail.trusted.refusals import as_plain_numbers
 from privtail.trusted.tables import (
     column_names,
     is_file,
-    person_ids,
     require_categories,
     require_typed,
+    without_persons,
 )
 
 Fitted = TypeVar("Fitted", bound="PrivateEstimator")
@@ -226,8 +226,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         categories: Mapping[str, Sequence[Any]] | None = None, **options: Any,
     ) -> Curator:  # fmt: skip
         """Hand the records to a curator; from here nobody else holds them."""
-        if is_file(X) and isinstance(groups, str):
-            X, groups = X.without(groups), person_ids(X, groups)
+        X, groups = without_persons(X, groups)
         X, options["exposure"] = exposed(X, y, options.get("exposure"))
         if self.invalid == "raise":
             X = as_plain_numbers(X)

@@ -44,7 +44,7 @@ from privtail.trusted.maps import PredictionRanges
 from privtail.trusted.problem import Problem
 from privtail.trusted.refusals import as_plain_numbers
 from privtail.trusted.search import BestTrial, Found, Part, Score, TrialSearch
-from privtail.trusted.tables import is_file, person_ids
+from privtail.trusted.tables import is_file, without_persons
 
 Doubles = NDArray[np.float64]
 
@@ -184,8 +184,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
                 'missing="drop" in it, or compare estimators with privtail.cross_validate.'
             )
         if is_file(X):
-            if isinstance(groups, str):
-                X, groups = X.without(groups), person_ids(X, groups)
+            X, groups = without_persons(X, groups)
             X, categories = X.declaring(categories), {}
         if self.invalid == "raise":
             X, y = as_plain_numbers(X), as_plain_numbers(y) if labels is None else y

@@ -49,6 +49,7 @@ __all__ = [
     "require_typed",
     "row_blocks",
     "table_blocks",
+    "without_persons",
 ]
 
 _BLOCK_ROWS = 8192
@@ -64,6 +65,16 @@ def person_ids(table: TableFile, column: str) -> NDArray[Any]:
     """
     table.require([column], "of persons")
     return table.ids(column)
+
+
+def without_persons(X: Any, groups: Any) -> tuple[Any, Any]:
+    """A file without the column of persons that ``groups`` names, and their ids.
+
+    Other data and groups stay as they are.
+    """
+    if is_file(X) and isinstance(groups, str):
+        return X.without(groups), person_ids(X, groups)
+    return X, groups
 
 
 def holds_numbers(columns: Mapping[str, Any]) -> dict[str, bool]:
