@@ -29,10 +29,10 @@ from privtail.trusted.files.source import Source
 
 WINDOW_ROWS = 16_384
 """At most this many rows are handed out at once."""
-TOGETHER = 4
+TOGETHER = 16
 """Windows of Parquet that are decoded, and handed out, as one: PyArrow's calls take time."""
-TOGETHER_CELLS = 2**21
-"""At most this many cells are in such windows, 16 MB of numbers; else they are handed out alone."""
+TOGETHER_CELLS = 2**22
+"""At most this many cells are in such windows, 32 MB of numbers; else they are handed out alone."""
 
 RUN_ROWS = 2**17
 """Row groups are put together until they are so many rows; a thread decodes them by itself."""
