@@ -67,7 +67,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'privtail' has no attribute {name!r}")
+        mend = f" Is privtail.linear_model.{name} meant?" if name.startswith("DP") else ""
+        raise AttributeError(f"module 'privtail' has no attribute {name!r}.{mend}")
     return getattr(importlib.import_module(_HOMES[name]), name)
 
 
