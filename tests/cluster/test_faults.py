@@ -1,4 +1,4 @@
-"""What happens when workers, or the scheduler, die in the middle of a fit."""
+"""What happens when workers, the scheduler or the driver die in the middle of a fit."""
 
 from __future__ import annotations
 
@@ -394,3 +394,46 @@ def test_a_lost_scheduler_ends_the_fit(tmp_path: Path, monkeypatch: pytest.Monke
         worker.terminate()
         worker.wait(30)
         scheduler.wait(30)
+
+
+KILLED_DRIVER = """
+import os, signal, sys, warnings
+warnings.simplefilter("ignore")
+import dask.dataframe, distributed, pandas
+from privtail import Ledger
+from privtail.linear_model import DPLinearRegression
+from privtail.trusted.cluster.spread import Spread
+address, data, ledger = sys.argv[1:]
+client = distributed.Client(address)
+asked, sums = [0], Spread.sums
+
+def killed(self, question):
+    asked[0] += 1
+    if asked[0] == 6:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return sums(self, question)
+
+Spread.sums = killed
+frame = dask.dataframe.from_pandas(pandas.read_parquet(data), npartitions=3)
+model = DPLinearRegression(epsilon=2.0, ledger=Ledger(ledger))
+model.fit(frame[["a", "b", "c"]], frame["cost"])
+"""
+
+
+def test_a_killed_driver_leaves_its_charge(client: Any, tmp_path: Path) -> None:
+    """One charge in the ledger's file, and workers that answer the next driver to the bit."""
+    place, data, frame = tmp_path / "ledger.jsonl", tmp_path / "rows.parquet", rows()
+    frame.to_parquet(data)
+    Ledger(place, epsilon=10.0, delta=1e-5)
+    address = client.cluster.scheduler_address
+    driver = subprocess.run(
+        [sys.executable, "-c", KILLED_DRIVER, address, str(data), str(place)],
+        check=False, capture_output=True, timeout=300,
+    )  # fmt: skip
+    assert driver.returncode == -signal.SIGKILL, driver.stderr.decode()[-2000:]
+    assert driver.stdout == b""
+    [entry] = Ledger(place).entries()
+    assert entry.epsilon == pytest.approx(2.0, rel=1e-5)
+    away = spread_out()
+    found = model().fit(away[FEATURES], away["cost"])
+    assert found.coef_.tobytes() == model().fit(frame[FEATURES], frame["cost"]).coef_.tobytes()
