@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from privtail import ledger_texts as texts
 from privtail.errors import InvalidInput
 from privtail.trusted.allowance import Allowance
+from privtail.trusted.exactly import is_one_of
 from privtail.trusted.ledger import Ledger
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
@@ -26,12 +27,12 @@ def as_ledger(
     InvalidInput
         For anything else, and where there is no such file.
     """
-    if ledger is None or isinstance(ledger, Ledger | Allowance):
-        return ledger
+    if ledger is None or is_one_of(ledger, (Ledger, Allowance)):
+        return ledger  # type: ignore[return-value]
     if not isinstance(ledger, str | os.PathLike):
         raise InvalidInput(
-            "ledger must be a Ledger, the path of one, or None: ledger=Ledger(epsilon=1.0, "
-            "delta=1e-6)."
+            "ledger must be a Ledger and of no class derived from it, the path of one, or None: "
+            "ledger=Ledger(epsilon=1.0, delta=1e-6)."
         )
     return existing(ledger)
 

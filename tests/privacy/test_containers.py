@@ -23,7 +23,7 @@ import pytest
 
 from privtail import DPMean, DPScaler, evaluate, open_table, private_mean, summarize
 from privtail.errors import InvalidInput
-from privtail.linear_model import DPRidge, PrivateSearchCV
+from privtail.linear_model import DPLogisticRegression, DPRidge, PrivateSearchCV
 from privtail.trusted.records import arrays, as_records, persons
 from privtail.trusted.records.arrays import column_names, is_column, require_apart, taken
 from privtail.trusted.records.persons import Persons
@@ -145,6 +145,7 @@ def test_the_check_sees_the_shape_that_numpy_finds() -> None:
 def test_the_check_sees_a_type_that_follows_from_the_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sabotage: whoever has ``__array__`` is believed to have a type."""
     monkeypatch.setattr(arrays, "_is_typed", lambda values: hasattr(values, "__array__"))
+    monkeypatch.setattr(arrays, "is_read_elsewhere", lambda values: False)
     assert as_number_cells(Untyped([True, False, True])) == [1.0, 0.0, 1.0]
     with pytest.raises(InvalidInput, match="is not numeric"):
         as_number_cells(Untyped([True, False, None]))
@@ -165,18 +166,60 @@ def test_a_column_of_a_type_that_nobody_knows_is_refused_by_its_class(missing: A
     """The attack: a missing id made doubles of the others, and two persons became one."""
     ids = Wrapped([2**53, 2**53 + 1, missing])
     for read in (as_number_cells, as_label_cells, lambda x: Persons(x, 3)):
-        with pytest.raises(InvalidInput, match="Wrapped has a type of cells of its own"):
+        with pytest.raises(InvalidInput, match="Wrapped is of a class that is not known"):
             read(ids)
 
 
 def test_the_check_sees_a_type_that_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sabotage: whatever says that it has a type is believed."""
-    monkeypatch.setattr(arrays, "_is_typed_elsewhere", lambda values: False)
+    monkeypatch.setattr(arrays, "is_read_elsewhere", lambda values: False)
     counts = [
         len(Persons(Wrapped([2**53, 2**53 + 1, cell]), 3).seats(np.arange(3), 1)[0])
         for cell in (3, None)
     ]
     assert counts == [3, 1], "the row of one person followed from the id of another"
+
+
+class Declared(Untyped):
+    """A container that says a type of NumPy, and holds another one where a cell is missing."""
+
+    dtype = np.dtype(np.float64)
+
+
+class Shapeless:
+    """A container of which the array alone tells a shape and a type."""
+
+    def __init__(self, cells: Any) -> None:
+        self._cells = cells
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self._cells, dtype=dtype)
+
+
+@pytest.mark.parametrize("make", [Declared, Shapeless])
+@pytest.mark.parametrize("missing", [3.0, None])
+def test_an_array_that_code_of_an_unknown_class_makes_is_refused(make: Any, missing: Any) -> None:
+    for read in (as_number_cells, as_label_cells, as_target_cells, lambda x: Persons(x, 3)):
+        with pytest.raises(InvalidInput, match=f"{make.__name__} is of a class that is not known"):
+            read(make([1.0, 2.0, missing]))
+
+
+def test_rows_to_predict_may_be_of_any_class() -> None:
+    x = np.random.default_rng(0).normal(size=(50, 2))
+    model = DPRidge(epsilon=9.0, noise="simulated", random_state=0).fit(x, x[:, 0])
+    scaler = DPScaler(epsilon=9.0, noise="simulated", random_state=0).fit(x)
+    for make in (Declared, Shapeless):
+        assert np.array_equal(model.predict(make(x)), model.predict(x))
+        assert np.array_equal(scaler.transform(make(x)), scaler.transform(x))
+
+
+def test_the_check_sees_an_array_that_follows_from_a_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sabotage: a class that says a type of NumPy, or that has an array at all, is believed."""
+    monkeypatch.setattr(arrays, "is_read_elsewhere", lambda values: False)
+    for make in (Declared, Shapeless):
+        assert as_target_cells(make([1.0, 2.0, 3.0])) == [1.0, 2.0, 3.0]
+        with pytest.raises(InvalidInput, match="not numeric"):
+            as_target_cells(make([1.0, 2.0, None]))
 
 
 def test_memory_of_a_known_type_is_read_whatever_its_class() -> None:
@@ -712,7 +755,7 @@ def test_the_check_sees_a_library_that_fails(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(arrays, "_polars_text", strict)
     with pytest.raises(UnicodeDecodeError):
         alone("polars, no UTF-8")
-    monkeypatch.setattr(arrays, "_is_typed_elsewhere", lambda values: False)
+    monkeypatch.setattr(arrays, "is_read_elsewhere", lambda values: False)
     monkeypatch.setattr(arrays, "room", lambda values: type(values).__module__.partition(".")[0])
     with pytest.raises(InvalidInput, match="type Column cannot be read"):
         alone("derived, no UTF-8")
@@ -766,3 +809,23 @@ def test_the_memory_of_a_row_holds_no_text_of_others(monkeypatch: pytest.MonkeyP
 def test_a_model_is_shown_no_column_whose_rows_share_memory(column: Any) -> None:
     with pytest.raises(InvalidInput, match="more than one row at a time"):
         require_apart({"c": column})
+
+
+@pytest.mark.parametrize("cell", [[1.0], [2.0, 3.0], None])
+def test_what_is_no_label_is_refused_by_its_type(tmp_path: Any, cell: Any) -> None:
+    """Arrow failed at it, with an error of its own: at lists, and at dictionaries of views."""
+    views = pa.array(["a", "b", "a" if cell else None], pa.string_view()).dictionary_encode()
+    for read in (Labels, Persons, Numbers):
+        with pytest.raises(InvalidInput, match=r"holds values of type|not numeric"):
+            read(views, 3)
+    pq.write_table(pa.table({"c": [[1.0], [2.0], cell], "x": [1.0, 2.0, 3.0]}), tmp_path / "a")
+    model = DPLogisticRegression(epsilon=1.0, classes=["a", "b"], noise="simulated")
+    model.fit({"x": np.arange(3.0)}, ["a", "b", "a"])
+    table = open_table(tmp_path / "a")
+    for call in (
+        lambda: open_table(tmp_path / "a", categories={"c": ["a"]}),
+        lambda: evaluate(model, table, "c", epsilon=1.0),
+        lambda: model.fit(table, "c"),
+    ):
+        with pytest.raises(InvalidInput, match="holds values of type list<"):
+            call()

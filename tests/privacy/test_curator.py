@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -260,17 +260,9 @@ def test_a_plan_that_is_not_copied_would_be_noticed(monkeypatch: pytest.MonkeyPa
 # Charging
 
 
-@dataclass
-class Till:
-    """A ledger that notes when it was charged, and may refuse."""
-
-    refuses: bool = False
-    bills: list[dict[str, Any]] = field(default_factory=list)
-
-    def reserve(self, **bill: Any) -> None:
-        if self.refuses:
-            raise BudgetExceeded("nothing left")
-        self.bills.append(bill)
+def till() -> Ledger:
+    """A ledger that nothing has been charged to, with room for any plan."""
+    return Ledger(epsilon=1e6, delta=0.5)
 
 
 READERS = [
@@ -280,18 +272,18 @@ READERS = [
 """Whatever looks at a cell."""
 
 
-def guarded(honest: Any, till: Till) -> Any:
+def guarded(honest: Any, ledger: Ledger) -> Any:
     def read(self: Any, *arguments: Any) -> Any:
-        assert till.bills, f"{type(self).__name__} was read before the charge"
+        assert ledger.entries(), f"{type(self).__name__} was read before the charge"
         return honest(self, *arguments)
 
     return read
 
 
-def guard(monkeypatch: pytest.MonkeyPatch, till: Till) -> None:
-    """Fail on any look at a cell before the till rang."""
+def guard(monkeypatch: pytest.MonkeyPatch, ledger: Ledger) -> None:
+    """Fail on any look at a cell before the ledger was charged."""
     for owner, name in READERS:
-        monkeypatch.setattr(owner, name, guarded(getattr(owner, name), till))
+        monkeypatch.setattr(owner, name, guarded(getattr(owner, name), ledger))
 
 
 @pytest.mark.parametrize("classes", [None, (), ("a", "b")], ids=["numbers", "bought", "declared"])
@@ -299,19 +291,19 @@ def guard(monkeypatch: pytest.MonkeyPatch, till: Till) -> None:
 def test_nothing_is_read_before_it_is_charged(
     container: str, classes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    till = Till()
-    guard(monkeypatch, till)
+    ledger = till()
+    guard(monkeypatch, ledger)
     y = Y if classes is None else np.array(["a", "b"] * 30)
     columns = {"u": X[:, 0], "v": X[:, 1], "c": np.array(["r", "s", "t"] * 20)}
     x: Any = {"array": X, "csr": sp.csr_matrix(X), "table": columns}[container]
     categories = {"c": ["r"]} if container == "table" else None
-    curator = curate(x=x, y=y, ledger=till, classes=classes, categories=categories)
+    curator = curate(x=x, y=y, ledger=ledger, classes=classes, categories=categories)
     with pytest.raises(NotPlanned):
         curator.everyone()
     multiplier = calibrated(
         curator, lambda m: (one(1, None, GaussianNoise(m).event(curator.problem.gradient(MEAN))),)
     )
-    assert len(till.bills) == 1
+    assert len(ledger.entries()) == 1
     batch = curator.everyone()
     if classes == ():
         curator.declare(("a", "b"))
@@ -319,13 +311,13 @@ def test_nothing_is_read_before_it_is_charged(
 
 
 def test_the_guard_would_notice(monkeypatch: pytest.MonkeyPatch) -> None:
-    guard(monkeypatch, Till())
+    guard(monkeypatch, till())
     with pytest.raises(AssertionError, match="before the charge"):
         curate().refuse_non_finite()
 
 
 def test_a_refused_plan_opens_nothing() -> None:
-    curator = curate(ledger=Till(refuses=True))
+    curator = curate(ledger=Ledger(epsilon=1e-9, delta=0))
     with pytest.raises(BudgetExceeded):
         curator.open((one(),))
     with pytest.raises(NotPlanned):
@@ -511,14 +503,14 @@ def test_bought_labels_work_with_every_algorithm(algorithm: Any, labels: int) ->
 
 
 def test_labels_are_charged_when_nothing_is_found() -> None:
-    till = Till()
+    ledger = till()
     mechanism = StabilityHistogram(9.0, 1e-7)
     event = mechanism.event(Problem(n=N, d=D).labels())
-    curator = curate((Round(events=(event,)),), y=np.array([None] * N), classes=(), ledger=till)
+    curator = curate((Round(events=(event,)),), y=np.array([None] * N), classes=(), ledger=ledger)
     assert curator.everyone().labels(mechanism) == []
-    delta = till.bills[0]["delta"]
-    spent = GaussianDP(math.sqrt(2) / 9).epsilon(delta - 1e-7)
-    assert till.bills[0]["epsilon"] == pytest.approx(spent, rel=1e-6)
+    (bill,) = ledger.entries()
+    spent = GaussianDP(math.sqrt(2) / 9).epsilon(bill.delta - 1e-7)
+    assert bill.epsilon == pytest.approx(spent, rel=1e-6)
 
 
 # Callbacks of a user

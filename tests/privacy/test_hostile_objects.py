@@ -20,8 +20,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from scipy import sparse
 
-from privtail import Ledger
+from privtail import Ledger, evaluate, private_mean, summarize
 from privtail.compilation import interpreted
 from privtail.errors import BudgetExceeded, IncompatibleParts, InvalidInput, NotPlanned
 from privtail.linear_model import DPRidge
@@ -32,6 +33,7 @@ from privtail.schema.encoding import Encoding
 from privtail.schema.features import Bins, Cross, Log
 from privtail.trusted import batch as batch_module
 from privtail.trusted import callbacks, questions, sensitive
+from privtail.trusted import records as records_module
 from privtail.trusted.allowance import Allowance
 from privtail.trusted.batch import Batch
 from privtail.trusted.budget import Budget
@@ -50,8 +52,10 @@ from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.selection import NoisyTopK
 from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
+from privtail.trusted.records import arrays as arrays_module
 from privtail.trusted.records import as_records, dense, opened
 from privtail.trusted.records import persons as persons_module
+from privtail.trusted.records import sparse as sparse_module
 from privtail.trusted.records.arrays import require_apart
 from privtail.trusted.records.persons import Persons, Seats, _identity
 from privtail.trusted.records.targets import Labels, canonical_label
@@ -960,3 +964,76 @@ def test_a_column_or_a_row_of_a_frame_is_no_attribute(cell):
     assert model.fit(frame, np.zeros(50)).n_features_in_ == 2
     labelled = pd.Series([cell.replace("c", "dictionary<"), "b"], ["type", "schema"])
     require_apart({"x": labelled})
+
+
+class Watching(TableFile):
+    """A file that shows every block of rows to somebody else."""
+
+    seen = 0
+
+    def numbers(self, column):
+        Watching.seen = max(Watching.seen, len(column))
+        return super().numbers(column)
+
+
+def test_a_file_is_ours(monkeypatch, tmp_path):
+    path = tmp_path / "a.parquet"
+    pd.DataFrame({"x": np.arange(50.0), "y": np.zeros(50)}).to_parquet(path)
+    model = DPRidge(epsilon=1.0, **SIMULATED).fit(TableFile(path), "y")
+    assert model.n_features_in_ == 1
+    for call in (
+        lambda: DPRidge(epsilon=1.0).fit(Watching(path), "y"),
+        lambda: evaluate(model, Watching(path), "y", epsilon=1.0),
+        lambda: summarize(Watching(path), epsilon=1.0),
+        lambda: private_mean(Watching(path), epsilon=1.0),
+    ):
+        with pytest.raises(InvalidInput):
+            call()
+    assert Watching.seen == 0
+    monkeypatch.setattr(records_module, "is_file", lambda X: isinstance(X, TableFile))
+    opened(Watching(path), "y", None, None)[0].windows(None).__next__().open()
+    assert Watching.seen > 1, "the twin is caught"
+
+
+class FreeOfCharge(Ledger):
+    def reserve(self, **_):
+        """Charge nothing."""
+
+
+@pytest.mark.parametrize("call", [
+    lambda X, ledger: DPRidge(epsilon=1.0, ledger=ledger).fit(X, X[:, 0]),
+    lambda X, ledger: private_mean(X, epsilon=1.0, ledger=ledger),
+    lambda X, ledger: Curator(X, budget=Budget(1.0), ledger=ledger),
+])  # fmt: skip
+def test_a_ledger_is_ours(call):
+    """Its charge was left out, and the statement named an entry that nobody had written."""
+    with pytest.raises(InvalidInput, match="ledger must be"):
+        call(np.zeros((50, 1)), FreeOfCharge(epsilon=1.0, delta=1e-6))
+    duck = SimpleNamespace(reserve=lambda **_: "entry 7")
+    with pytest.raises(InvalidInput, match="ledger must be"):
+        call(np.zeros((50, 1)), duck)
+
+
+class Centred(sparse.csr_matrix):
+    """A matrix whose rows depend on all rows."""
+
+    def __getitem__(self, ids):
+        return sparse.csr_matrix(super().__getitem__(ids).toarray() - self.toarray().mean(axis=0))
+
+
+def test_a_sparse_matrix_is_of_scipys_own_class(monkeypatch):
+    X = np.zeros((1_000, 2))
+    X[:, 0] = 1.0
+    X2 = X.copy()
+    X2[3, 0] = 1e9
+    y = np.zeros(1_000)
+
+    def ask(records):
+        return records.means(ClampedMean(1.0))
+
+    for read in (as_records, sparse_module.Sparse):
+        with pytest.raises(InvalidInput, match="class"):
+            read(Centred(X))
+    monkeypatch.setattr(arrays_module, "is_read_elsewhere", lambda values: False)
+    monkeypatch.setattr(sparse_module, "is_one_of", isinstance)
+    assert moved(ask, Centred(X), y, Centred(X2), y) > 1, "the twin is caught"

@@ -17,6 +17,7 @@ from privtail.linear_model.estimator import PrivateEstimator, as_a_whole
 from privtail.mean import Method, mean_of
 from privtail.statement import Statement, state
 from privtail.summaries.column_summaries import ColumnSummaries
+from privtail.trusted.refusals import as_known
 from privtail.trusted.tables import is_file, require_read, table_blocks
 
 Doubles = NDArray[np.float64]
@@ -255,6 +256,7 @@ class DPScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # typ
 
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self)
+        X = as_known(X)
         require_read(X)
         if isinstance(X, Mapping) or is_file(X):
             blocks = table_blocks(X, list(self.feature_names_in_), {})

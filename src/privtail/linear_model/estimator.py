@@ -26,7 +26,7 @@ from privtail.trusted.allowance import Allowance
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
 from privtail.trusted.ledger import Ledger
-from privtail.trusted.refusals import as_plain_numbers
+from privtail.trusted.refusals import as_known, as_plain_numbers
 from privtail.trusted.tables import (
     column_names,
     is_file,
@@ -230,7 +230,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         X, options["exposure"] = exposed(X, y, options.get("exposure"))
         if self.invalid == "raise":
             X = as_plain_numbers(X)
-            y = as_plain_numbers(y) if options.get("classes") is None else y
+            y = as_plain_numbers(y) if options.get("classes") is None else as_known(y)
         X = self._remembered(X, y, categories)
         curator = Curator(
             X,

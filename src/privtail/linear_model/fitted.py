@@ -18,6 +18,7 @@ from privtail.mean import interval
 from privtail.model import Column, Model
 from privtail.model.predicting import finite, scores_of
 from privtail.schema.encoding import Design, Encoding
+from privtail.trusted.refusals import as_known
 from privtail.trusted.tables import column_names, is_file, require_read, table_blocks
 
 
@@ -169,6 +170,7 @@ class FittedLinearModel(PrivateEstimator):
 
     def _designs(self, X: Any) -> Iterable[Any]:
         """Blocks of features to predict with; columns are encoded as in the fit."""
+        X = as_known(X)
         require_read(X)
         named = isinstance(X, Mapping) or _is_file(X) or is_arrow(X)
         if named or column_names(X) is not None:

@@ -42,7 +42,7 @@ from privtail.trusted.callbacks import core_loss
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.maps import PredictionRanges
 from privtail.trusted.problem import Problem
-from privtail.trusted.refusals import as_plain_numbers
+from privtail.trusted.refusals import as_known, as_plain_numbers
 from privtail.trusted.search import BestTrial, Found, Part, Score, TrialSearch
 from privtail.trusted.tables import is_file, without_persons
 
@@ -187,7 +187,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             X, groups = without_persons(X, groups)
             X, categories = X.declaring(categories), {}
         if self.invalid == "raise":
-            X, y = as_plain_numbers(X), as_plain_numbers(y) if labels is None else y
+            X, y = as_plain_numbers(X), as_plain_numbers(y) if labels is None else as_known(y)
         curator = self._entrusted(
             X, y, groups, categories, encoding=encoding, intercept=True, outputs=loss.outputs,
             classes=labels,

@@ -130,9 +130,11 @@ class Columns:
         Raises
         ------
         InvalidInput
-            If no row could match them, for the column is of another type, or two labels become the
-            same.
+            If its cells are no labels, such as lists; no row could match them, for the column is of
+            another type; or two labels become the same. Later a fit would fail after the charge.
         """
+        if not is_label(self.types[name]):
+            raise self.unusable(name, self.type(name))
         if self.is_truth(name):
             truths = {"true": True, "false": False}
             found = tuple(truths.get(str(value).lower(), value) for value in declared)
@@ -155,16 +157,7 @@ class Columns:
         return typed_labels(name, declared, numeric)
 
     def element(self, name: str) -> np.dtype[Any]:
-        """The public type of a column of labels, as NumPy would hold it.
-
-        Raises
-        ------
-        InvalidInput
-            If its cells are no labels, such as lists; now, since a fit would fail after the charge.
-        """
-        found = self.type(name)
-        if not is_label(found):
-            raise self.unusable(name, found)
+        """The public type of a column of labels, as NumPy would hold it."""
         if not (self.is_truth(name) or self.is_number(name)):
             return np.dtype(object)
         if "decimal" in str(self.type(name)):

@@ -68,12 +68,12 @@ def no_array(kind: str) -> InvalidInput:
     )
 
 
-def type_unknown(kind: str) -> InvalidInput:
-    """A container whose cells are of a type that no known library defines."""
+def class_unknown(kind: str) -> InvalidInput:
+    """A container of which an array is made by code that no known library holds."""
     return InvalidInput(
-        f"A container of type {kind} has a type of cells of its own, and what an array of it holds "
-        "may depend on one cell. Pass what it wraps, a list, list(x), or an array of a type that "
-        "you choose, numpy.asarray(x, dtype=float)."
+        f"A container of type {kind} is of a class that is not known here, and what an array of it "
+        "holds may depend on one cell. Pass what it wraps, a list, list(x), or an array of a type "
+        "that you choose, numpy.asarray(x, dtype=float)."
     )
 
 

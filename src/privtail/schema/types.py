@@ -19,13 +19,14 @@ def is_label(arrow: Any) -> bool:
     """Whether cells of an Arrow type can be labels or ids; of a dictionary, its values.
 
     No lists, records or intervals; nor extension types, whose cells Arrow may fail to turn into
-    text, one or all of them; nor times of a zone that this machine does not know.
+    text, one or all of them; nor times of a zone that this machine does not know; nor dictionaries
+    of views, which Arrow cannot decode.
     """
     import pyarrow as pa
     import pyarrow.types as kind
 
     if kind.is_dictionary(arrow):
-        return is_label(arrow.value_type)
+        return "_view" not in str(arrow.value_type) and is_label(arrow.value_type)
     unlike = kind.is_nested(arrow) or kind.is_run_end_encoded(arrow) or kind.is_interval(arrow)
     return not (unlike or isinstance(arrow, pa.BaseExtensionType) or in_unknown_zone(arrow))
 

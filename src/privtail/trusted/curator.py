@@ -64,6 +64,7 @@ from privtail.trusted.budget import ROW, Budget, protected
 from privtail.trusted.dataset import Dataset
 from privtail.trusted.deals import Deal, Ids, Listed, Part, Sample
 from privtail.trusted.events import SMOOTH, Plan, Round, own_plan, plan_to_json
+from privtail.trusted.exactly import is_one_of
 from privtail.trusted.ledger import Ledger
 from privtail.trusted.maps import FeatureMap
 from privtail.trusted.mechanisms.samplers import ExactSampler, Sampler
@@ -142,6 +143,8 @@ class Curator:
             raise InvalidInput(f'noise must be "exact" or "simulated", got {noise!r}.')
         if type(budget) is not Budget:
             raise InvalidInput("A budget must be a privtail.Budget, and no class derived from it.")
+        if ledger is not None and not is_one_of(ledger, (Ledger, Allowance)):
+            raise InvalidInput("A ledger must be a privtail.Ledger, and no class derived from it.")
         max_rows = _require_persons(groups, max_rows)
         declared = categories, encoding, exposure
         away: Spread | None = None

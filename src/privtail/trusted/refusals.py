@@ -1,4 +1,4 @@
-"""Refusals that read cells, for those who ask for scikit-learn's manners: outside the guarantee."""
+"""Refusals that read cells, of rows to predict and for scikit-learn's manners: no guarantee."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from typing import Any
 import numpy as np
 
 from privtail.errors import InvalidInput
-from privtail.trusted.records.arrays import is_listed
+from privtail.trusted.records.arrays import is_listed, is_read_elsewhere
+
+
+def as_known(values: Any) -> Any:
+    """What NumPy makes of a container of a class that nobody knows; anything else as it is.
+
+    Formal guarantee
+    ----------------
+    None: of which type the array is, and so whether it is refused, may depend on the cells.
+    """
+    return np.asarray(values) if is_read_elsewhere(values) else values
 
 
 def as_plain_numbers(X: Any) -> Any:
@@ -24,6 +34,7 @@ def as_plain_numbers(X: Any) -> Any:
     InvalidInput
         If a text is no number, or rows of a list have different lengths.
     """
+    X = as_known(X)
     if not is_listed(X) and not (isinstance(X, np.ndarray) and X.dtype == object):
         return X
     try:

@@ -33,8 +33,15 @@ __all__ = [
 
 
 def is_file(X: Any) -> TypeGuard[TableFile]:
-    """Whether this is what `privtail.open_table` gives."""
-    return isinstance(X, PrivateFile)
+    """Whether this is what `privtail.open_table` gives, and of no class derived from that.
+
+    Code of another class would see all rows.
+    """
+    if not isinstance(X, PrivateFile):
+        return False
+    from privtail.trusted.files.table import TableFile
+
+    return type(X) is TableFile
 
 
 def opened(

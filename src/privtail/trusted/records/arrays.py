@@ -57,17 +57,16 @@ def _is_typed(values: Any) -> bool:
     return any(hasattr(values, name) for name in _TYPED if name != "__array__")
 
 
-def _is_typed_elsewhere(values: Any) -> bool:
-    """Whether the type of cells is one that no library known here defines.
+def is_read_elsewhere(values: Any) -> bool:
+    """Whether code of a class that nobody knows would make the array that is read.
 
-    What NumPy makes of such a container may follow from a cell: of whole numbers some libraries
-    make doubles where one is missing, and of truths objects.
+    Its type may follow from a cell, whatever type the class says: of whole numbers some libraries
+    make doubles where one is missing. And it may be another array each time.
     """
-    if room(values) in LIBRARIES or column_names(values) is not None:
+    known = room(values) in (*LIBRARIES, "scipy") or column_names(values) is not None
+    if known or is_listed(values) or any(hasattr(values, name) for name in _IN_MEMORY):
         return False
-    if any(hasattr(values, name) for name in _IN_MEMORY):
-        return False
-    return not isinstance(getattr(values, "dtype", np.dtype(object)), np.dtype)
+    return hasattr(values, "dtype") or hasattr(values, "__array__")
 
 
 def is_column(values: Any) -> bool:
@@ -125,8 +124,8 @@ def require_read(values: Any) -> None:
     typed = any(hasattr(values, name) for name in _TYPED)
     if isinstance(values, Iterable) and not (typed or hasattr(values, "__getitem__")):
         raise containers.without_positions(type(values).__name__)
-    if _is_typed_elsewhere(values):
-        raise containers.type_unknown(type(values).__name__)
+    if is_read_elsewhere(values):
+        raise containers.class_unknown(type(values).__name__)
 
 
 def require_typed(X: Any) -> None:

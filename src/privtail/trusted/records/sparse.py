@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
 from privtail.trusted import kernels
+from privtail.trusted.exactly import is_one_of
 from privtail.trusted.private_rows import PrivateRows
 
 Doubles = NDArray[np.float64]
@@ -28,8 +29,11 @@ class Sparse(PrivateRows):
     optional: tuple[int, ...] = ()
 
     def __init__(self, X: Any) -> None:
-        if not isinstance(X, sp.csr_matrix | sp.csr_array):
-            raise InvalidInput("A sparse matrix must be in CSR format: use X.tocsr().")
+        if not is_one_of(X, (sp.csr_matrix, sp.csr_array)):
+            raise InvalidInput(
+                "A sparse matrix must be in CSR format, and of no class derived from SciPy's: use "
+                "scipy.sparse.csr_array(X)."
+            )
         self._X: Any = X
         if self._X.dtype.kind not in "fiub":
             raise InvalidInput(f"X must hold numbers, got {self._X.dtype}.")
