@@ -20,7 +20,10 @@ import pytest
 import privtail
 from privtail.data import ADULT, adult_schema
 
-VERBS = ("budget", "plan", "fit", "algorithms", "theory", "mean", "predict", "verify")
+VERBS = (
+    "budget", "plan", "fit", "algorithms", "theory", "mean", "count", "quantile", "histogram",
+    "predict", "verify",
+)  # fmt: skip
 README = Path(privtail.__file__).parents[2] / "README.md"
 
 

@@ -203,7 +203,8 @@ def test_a_ledger_in_place_of_a_model_is_named(shell, table, verb):
 def test_verify_needs_a_statement(shell, table):
     said = shell.refused("verify", "claims.csv")
     assert (
-        "claims.csv is not JSON. It must be a model, a mean, an evaluation or a statement" in said
+        "claims.csv is not JSON. It must be a model, an evaluation, a statement or another result"
+        in said
     )
 
 

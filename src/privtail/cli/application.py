@@ -11,17 +11,20 @@ from privtail import __version__
 from privtail.cli.algorithms import algorithms
 from privtail.cli.budget import budget
 from privtail.cli.console import reporting, show
+from privtail.cli.count import count
 from privtail.cli.cross_validate import cross_validate
 from privtail.cli.data import data
 from privtail.cli.demo import demo
 from privtail.cli.evaluate import evaluate
 from privtail.cli.export import export
 from privtail.cli.fit import fit
+from privtail.cli.histogram import histogram
 from privtail.cli.matrices import correlation, covariance
 from privtail.cli.mean import mean
 from privtail.cli.options import spelled_out
 from privtail.cli.plan import plan
 from privtail.cli.predict import predict
+from privtail.cli.quantile import quantile
 from privtail.cli.report import report
 from privtail.cli.reproduce import reproduce
 from privtail.cli.summarize import summarize
@@ -44,10 +47,13 @@ for verb in (
     export,
     report,
     summarize,
+    mean,
+    count,
+    quantile,
+    histogram,
     covariance,
     correlation,
     verify,
-    mean,
     plan,
     budget,
     algorithms,

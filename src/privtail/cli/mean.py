@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from privtail.cli.console import releasing, say, show_bought, working
+from privtail.cli.console import releasing, say, show_bought
+from privtail.cli.numbers import By, groups_of, numbers_of
 from privtail.cli.options import (
     Chance,
     Data,
@@ -20,12 +21,11 @@ from privtail.cli.options import (
     Written,
     counted,
 )
+from privtail.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from privtail.cli.schema import Label
     from privtail.mean import MeanEstimate
-    from privtail.schema.dialect import Dialect
-    from privtail.statement import Statement
-    from privtail.trusted.files import TableFile
 
 
 def mean(
@@ -42,6 +42,7 @@ def mean(
     chance: Chance,
     output: Output,
     numeric: Numeric = None,
+    by: By = None,
     method: Annotated[
         Literal["clipped", "clamped", "truncated", "catoni", "ksu", "coinpress"],
         typer.Option(
@@ -68,35 +69,49 @@ def mean(
     privately, from the same budget. A row without a number in one of the columns does not count.
     How many rows do is estimated too. The intervals of 95 % are for the means of these rows.
 
+    With --by there is a mean for each group of rows, and all groups share one budget. A missing
+    cell is then left out of its own column alone.
+
     For example:
       privtail mean claims.csv --column cost --epsilon 0.5
       privtail mean claims.csv --column cost --column days --epsilon 1 \
         --out means.json
+      privtail mean loans.parquet --column days --by job=clerk,cook --epsilon 1
     """
     from privtail.mean import private_mean
+    from privtail.written import written_json
 
-    budget, account = promise.budget, promise.account
+    budget, account, categories = promise.budget, promise.account, groups_of(by)
+    twice = [name for name in categories if name in column]
+    if twice:
+        raise InvalidInput(f"{twice[0]!r} is a column to group by: leave out its --column.")
     output.require_free(out, data, promise.ledger)
-    with working("opening the table"):
-        table = _opened(data, column, numeric or (), written.dialect())
-        rows = table.n
-    columns = [name for name in table.names if name in column]
+    table, owners = numbers_of(
+        data, column, "to take the mean of", numeric or (), written, persons, categories
+    )
+    columns, rows = [name for name in table.names if name in column], table.n
     told = f"{table.path}: {counted(rows, 'row')}; mean of {', '.join(columns)}"
+    grouped: dict[str, Any] = (
+        {"by": list(categories), "categories": categories} if categories else {}
+    )
     with releasing("taking the mean", told, budget, chance.noise, rows, account):
         estimate = private_mean(
             table,
             method=method,
             ledger=account,
+            **grouped,
             **promise.arguments,
             **chance.arguments,
-            **persons.of(table),
+            **owners,
         )
     means, lines = _means(columns, estimate), []
-    for name, one in means.items():
-        low, high = (math.nan if end is None else end for end in one["interval"])
-        within = f"[{low:.6g}, {high:.6g}]".replace("nan", "unknown")
-        doubt = "" if one["reliable"] else "  (not reliable: the notes say why)"
-        lines.append(f"{name} = {one['mean']:.6g} in {within}{doubt}")
+    for group, found in means.items():
+        where = f"{', '.join(map(str, group))}: " if group else ""
+        for name, one in found.items():
+            low, high = (math.nan if end is None else end for end in one["interval"])
+            within = f"[{low:.6g}, {high:.6g}]".replace("nan", "unknown")
+            doubt = "" if one["reliable"] else "  (not reliable: the notes say why)"
+            lines.append(f"{where}{name} = {one['mean']:.6g} in {within}{doubt}")
     lines.append(
         f"[...] is a 95 % interval for the mean of these rows: it allows for noise and clipping, "
         f"not for sampling\n\n{estimate.privacy_}"
@@ -105,46 +120,44 @@ def mean(
     for text in estimate.warnings_:
         say(f"\nWarning. {text}")
     if out is not None:
-        _save(means, estimate.privacy_, out, overwrite=output.force)
+        content = {"format": "privtail-mean", "version": 1, **_content(means, list(categories))}
+        content["statement"] = estimate.privacy_.to_json()
+        written_json(out, content, overwrite=output.force)
         say(f"\nwrote {out}")
 
 
-def _opened(
-    data: str, columns: Collection[str], numeric: Collection[str], dialect: Dialect
-) -> TableFile:
-    """The file with these columns alone, which hold numbers; raises InvalidInput."""
-    from privtail.trusted.files import TableFile
+def _means(
+    columns: Collection[str], estimate: MeanEstimate
+) -> dict[tuple[Label, ...], dict[str, dict[str, Any]]]:
+    """Of every group, one without --by, what the output file says of every column.
 
-    opened = TableFile(data, dialect=dialect)
-    others = [name for name in opened.names if name not in columns]
-    numeric = [*numeric, *(name for name in opened.index if name in columns)]
-    table = TableFile(data, numeric=numeric, drop=others, dialect=dialect)
-    table.require(columns, "to take the mean of")
-    for name in columns:
-        table.require_numeric(name)
-    return table
+    An end that is not known is None.
+    """
+    import numpy as np
 
-
-def _means(columns: Collection[str], estimate: MeanEstimate) -> dict[str, Any]:
-    """What the output file says of every column; an end that is not known is None."""
-    facts = zip(
-        columns, estimate.value, estimate.noise_std, estimate.conf_int(sampling=False),
-        estimate.reliable, strict=True,
-    )  # fmt: skip
-    return {
-        name: {
+    groups = estimate.groups or ((),)
+    ends = estimate.conf_int(sampling=False).reshape(-1, 2)
+    numbers = map(np.ravel, (estimate.value, estimate.noise_std, estimate.reliable))
+    facts = [
+        {
             "mean": float(value), "noise_std": float(std),
-            "interval": [float(end) if math.isfinite(end) else None for end in ends],
+            "interval": [float(end) if math.isfinite(end) else None for end in pair],
             "reliable": bool(reliable),
         }
-        for name, value, std, ends, reliable in facts
-    }  # fmt: skip
+        for value, std, reliable, pair in zip(*numbers, ends, strict=True)
+    ]  # fmt: skip
+    width = len(columns)
+    return {
+        group: dict(zip(columns, facts[k * width : (k + 1) * width], strict=True))
+        for k, group in enumerate(groups)
+    }
 
 
-def _save(means: dict[str, Any], statement: Statement, out: Path, *, overwrite: bool) -> None:
-    """Write means and their statement, as JSON."""
-    from privtail.written import written_json
-
-    content = {"format": "privtail-mean", "version": 1, "means": means}
-    content["statement"] = statement.to_json()
-    written_json(out, content, overwrite=overwrite)
+def _content(means: Mapping[tuple[Label, ...], Any], by: list[str]) -> dict[str, Any]:
+    """What the output file says."""
+    if not by:
+        return {"means": means[()]}
+    return {
+        "by": by,
+        "groups": [{"group": list(group), "means": one} for group, one in means.items()],
+    }

@@ -17,7 +17,7 @@ def report(
         typer.Argument(
             metavar="FILE...",
             show_default=False,
-            help="Models, evaluations, means or statements, as JSON.",
+            help="Models, evaluations, statements and other results, as JSON.",
         ),
     ],
     output: Output,

@@ -110,7 +110,7 @@ class Declared:
         file = Schema() if self.schema is None else Schema.read(self.schema)
         named: dict[str, tuple[Label, ...]] = {}
         for text in self.categories or ():
-            name, values = _named(text)
+            name, values = named_values(text, "--categories")
             named[name] = (*named.get(name, ()), *values)
         return Schema(
             target=self.target or file.target,
@@ -213,13 +213,12 @@ def _list(path: Path, content: dict[str, Any], name: str, kind: Any) -> tuple[An
     return tuple(values)
 
 
-def _named(text: str) -> tuple[str, tuple[Label, ...]]:
+def named_values(text: str, option: str) -> tuple[str, tuple[Label, ...]]:
+    """A column and its values, as ``option`` has them; raises InvalidInput."""
     name, equals, values = text.partition("=")
     if not equals or not name:
-        raise InvalidInput(
-            f"--categories {text!r} is not understood. Type: --categories column=a,b,c"
-        )
-    return name, _split(values, f"--categories {name}=")
+        raise InvalidInput(f"{option} {text!r} is not understood. Type: {option} column=a,b,c")
+    return name, _split(values, f"{option} {name}=")
 
 
 def _bases(texts: Sequence[str]) -> Literal["first"] | dict[str, Label]:

@@ -17,7 +17,7 @@ def verify(
         typer.Argument(
             metavar="FILE",
             show_default=False,
-            help="A model, a mean, an evaluation or a statement, as JSON.",
+            help="A model, an evaluation, a statement or another result, as JSON.",
         ),
     ],
 ) -> None:

@@ -42,11 +42,12 @@ def private_count(
 ) -> CountEstimate:
     """Differentially private count of the rows that count, or of the rows of each category.
 
-    Without ``by`` a row counts if every number of it is finite. With ``by`` a row counts in the
-    group of its categories, whatever its other columns hold; one whose category is missing or was
-    not declared counts in no group. Groups are disjoint, so they share one budget (parallel
-    composition). Under replace-one a record may leave one group for another, so two counts move by
-    one: their noise is sqrt 2 times that of one count, however many groups there are.
+    Without ``by`` a row counts if every number of it is finite; columns of text are left out. With
+    ``by`` a row counts in the group of its categories, whatever its other columns hold; one whose
+    category is missing or was not declared counts in no group. Groups are disjoint, so they share
+    one budget (parallel composition). Under replace-one a record may leave one group for another,
+    so two counts move by one: their noise is sqrt 2 times that of one count, however many groups
+    there are.
 
     Parameters
     ----------
@@ -102,7 +103,9 @@ def private_count(
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
     )  # fmt: skip
     data, promised = promised.over(data)
-    table = tabled(data, by=by, categories=categories, only_groups=by is not None)
+    table = tabled(
+        data, by=by, categories=categories, only_groups=by is not None, leave_out=by is None
+    )
     curator = table.curator(promised, "private_count")
     problem, grouped = curator.problem, bool(table.by)
     if grouped:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from privtail.coefficients import normal_quantile
 from privtail.errors import InvalidInput
+from privtail.spelling import printable
 from privtail.statement import Statement, unkept
 
 Doubles = NDArray[np.float64]
@@ -91,9 +92,14 @@ class CountEstimate:
         return float(self.value)
 
     def __repr__(self) -> str:
-        lines = [f"{name} = {count:,.0f}" for name, count in self.to_dict().items()]
-        noise = f"each with noise of standard deviation {self.noise_std:.3g}"
-        return "\n".join([*lines, noise, *unkept(self.privacy_)])
+        counts = zip(self.to_dict().items(), self.conf_int().reshape(-1, 2), strict=True)
+        lines = [
+            f"{', '.join(map(str, name)) if isinstance(name, tuple) else name} = {count:,.0f} "
+            f"[{low:,.0f}, {high:,.0f}]"
+            for (name, count), (low, high) in counts
+        ]
+        noise = f"[...] is a 95 % interval for the noise of standard deviation {self.noise_std:.3g}"
+        return printable("\n".join([*lines, noise, *unkept(self.privacy_)]))
 
 
 @dataclass(frozen=True)
@@ -172,4 +178,4 @@ class QuantileEstimate:
             for name, levels in self.to_dict().items()
             for level, facts in levels.items()
         ]
-        return "\n".join([*lines, *unkept(self.privacy_)])
+        return printable("\n".join([*lines, *unkept(self.privacy_)]))

@@ -100,6 +100,22 @@ class HistogramEstimate:
         """
         return count_interval(self.counts, self.noise_std, confidence, self.privacy_.n)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers for JSON: edges, counts, intervals of 95 %, and the statement."""
+        low, high = self.conf_int().T
+        return {
+            "edges": self.edges.tolist(),
+            "counts": self.counts.tolist(),
+            "low": low.tolist(),
+            "high": high.tolist(),
+            "below": self.below,
+            "above": self.above,
+            "confidence": 0.95,
+            "noise_std": self.noise_std,
+            "warnings": list(self.warnings_),
+            "statement": self.privacy_.to_json(),
+        }
+
     def __str__(self) -> str:
         bins = zip(self.edges, self.edges[1:], self.counts, self.conf_int(), strict=False)
         lines = [

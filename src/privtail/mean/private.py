@@ -213,7 +213,11 @@ def private_mean(
     True
     """
     if by is not None and (method, threshold, centre, blocks) != ("clipped", None, None, None):
-        raise InvalidInput("by= goes with the default method alone: leave the others out.")
+        raise InvalidInput(
+            "Means of groups are taken by the default method alone.",
+            "by= goes with the default method: leave the others out.",
+            cli="Leave --method out, or --by.",
+        )
     promised = Promised(
         epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,

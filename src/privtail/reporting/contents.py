@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 import os
 from collections.abc import Mapping
@@ -31,7 +32,12 @@ MEANT = {
 }
 """What the numbers of an evaluation are."""
 
-NEEDED = "a model, an evaluation, means, a summary or a statement that privtail wrote"
+NOISE_ALONE = "Intervals of {:g} % are for these rows. They allow for noise alone."
+
+NEEDED = (
+    "a model, an evaluation, means, counts, quantiles, a histogram, a covariance, a correlation, a "
+    "summary or a statement that privtail wrote"
+)
 
 
 @dataclass(frozen=True)
@@ -174,12 +180,98 @@ def _evaluation(written: Mapping[str, Any], file: str) -> Content:
 
 def _means(written: Mapping[str, Any], file: str) -> Content:
     statement = Statement.from_json(written["statement"])
-    rows = tuple(Row(name, one["mean"], *one["interval"]) for name, one in written["means"].items())
+    groups = written.get("groups", [{"group": [], "means": written.get("means")}])
+    rows = tuple(
+        Row(", ".join(map(str, (*group["group"], name))), one["mean"], *one["interval"])
+        for group in groups
+        for name, one in group["means"].items()
+    )
+    by = f" for each group of {' and '.join(written['by'])}" if "by" in written else ""
+    columns = _counted(len(groups[0]["means"]), "column")
     described = (
-        f"The mean of {_counted(len(rows), 'column')}, of {_counted(statement.n, 'row')}.",
+        f"The mean of {columns}{by}, of {_counted(statement.n, 'row')}.",
         "Intervals of 95 % are for the means of these rows. They allow for noise and clipping.",
     )
     return Content("Means", described, rows, False, None, (statement,), statement.notes, file)
+
+
+def _counts(written: Mapping[str, Any], file: str) -> Content:
+    statement = Statement.from_json(written["statement"])
+    rows = tuple(
+        Row(", ".join(map(str, one["group"])) or "rows", one["value"], one["low"], one["high"])
+        for one in written["counts"]
+    )
+    by = " and ".join(written["by"])
+    described = (
+        (
+            f"How many of {_counted(statement.n, 'row')} are in each group of {by}."
+            if by
+            else f"How many of {_counted(statement.n, 'row')} have all their numbers."
+        ),
+        NOISE_ALONE.format(100 * written["confidence"]),
+    )
+    return Content("Counts", described, rows, False, None, (statement,), statement.notes, file)
+
+
+def _quantiles(written: Mapping[str, Any], file: str) -> Content:
+    statement = Statement.from_json(written["statement"])
+    described = (
+        (
+            f"Quantiles of {_counted(len(written['quantiles']), 'column')}, of "
+            f"{_counted(statement.n, 'row')}."
+        ),
+        f"Intervals of {100 * written['confidence']:g} % allow for noise and sampling.",
+    )
+    parts = tuple(
+        Content(
+            f"Column {name}", (),
+            tuple(Row(f"{x['level']:g}", x["value"], x["low"], x["high"]) for x in levels),
+            False, None, (), (), file,
+        )
+        for name, levels in written["quantiles"].items()
+    )  # fmt: skip
+    notes = (*statement.notes, *map(str, written["warnings"]))
+    return Content("Quantiles", described, (), False, None, (statement,), notes, file, parts)
+
+
+def _histogram(written: Mapping[str, Any], file: str) -> Content:
+    statement, edges = Statement.from_json(written["statement"]), written["edges"]
+    rows = tuple(
+        Row(f"{start:.6g} to {end:.6g}", *facts)
+        for start, end, *facts in zip(
+            edges[:-1], edges[1:], written["counts"], written["low"], written["high"], strict=True
+        )
+    )
+    described = (
+        (
+            f"How many of {_counted(statement.n, 'row')} lie in each bin of "
+            f"{written['column']!r}. A value on an edge belongs to the bin above it."
+        ),
+        f"About {written['below']:,.0f} lie below the bins, and {written['above']:,.0f} above.",
+        NOISE_ALONE.format(100 * written["confidence"]),
+    )
+    notes = (*statement.notes, *map(str, written["warnings"]))
+    title = f"Histogram of {written['column']}"
+    return Content(title, described, rows, True, None, (statement,), notes, file)
+
+
+def _matrix(written: Mapping[str, Any], file: str) -> Content:
+    statement, names = Statement.from_json(written["statement"]), written["columns"]
+    what = written["format"].removeprefix("privtail-")
+    rows = tuple(
+        Row(f"{names[j]}, {names[k]}", *(written[x][j][k] for x in ("value", "low", "high")))
+        for j, k in itertools.combinations_with_replacement(range(len(names)), 2)
+        if j < k or what == "covariance"
+    )
+    described = (
+        (
+            f"The {what} of every two of {_counted(len(names), 'column')}, of "
+            f"{_counted(statement.n, 'row')}."
+        ),
+        f"Intervals of {100 * written['confidence']:g} % allow for noise, sampling and clipping.",
+    )
+    title, zero = what.capitalize(), what == "correlation"
+    return Content(title, described, rows, zero, None, (statement,), statement.notes, file)
 
 
 def _summary(written: Mapping[str, Any], file: str) -> Content:
@@ -234,6 +326,11 @@ _READERS = {
     "privtail-model": _model,
     "privtail-evaluation": _evaluation,
     "privtail-mean": _means,
+    "privtail-count": _counts,
+    "privtail-quantile": _quantiles,
+    "privtail-histogram": _histogram,
+    "privtail-covariance": _matrix,
+    "privtail-correlation": _matrix,
     "privtail-statement": _statement,
     "privtail-summary": _summary,
 }

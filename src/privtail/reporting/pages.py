@@ -45,7 +45,7 @@ def report(*paths: str | os.PathLike[str], title: str = "Private release") -> st
     Parameters
     ----------
     *paths : path
-        Files of models, evaluations, means, summaries or statements.
+        Files of models, evaluations, statements, and what other commands write with ``--out``.
     title : str, default="Private release"
         Title of the page.
 

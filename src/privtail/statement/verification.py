@@ -26,7 +26,7 @@ from privtail.trusted.events import (
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import PoissonBatches
 
-NEEDED = "a model, a mean, an evaluation or a statement that privtail wrote"
+NEEDED = "a model, an evaluation, a statement or another result that privtail wrote"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -1,0 +1,88 @@
+"""``privtail histogram``: how many rows lie in each bin of a column."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privtail.cli.console import releasing, say, show_bought
+from privtail.cli.numbers import numbers_of
+from privtail.cli.options import (
+    Chance,
+    Data,
+    Numeric,
+    Output,
+    Persons,
+    Promise,
+    Written,
+    counted,
+)
+from privtail.errors import InvalidInput
+
+
+def histogram(
+    data: Data,
+    written: Written,
+    column: Annotated[
+        str, typer.Option(metavar="COLUMN", show_default=False, help="A column of numbers.")
+    ],
+    promise: Promise,
+    persons: Persons,
+    chance: Chance,
+    output: Output,
+    bins: Annotated[
+        int | None, typer.Option(metavar="K", show_default="20", help="How many bins.")
+    ] = None,
+    edge: Annotated[
+        list[float] | None,
+        typer.Option(
+            metavar="NUMBER",
+            show_default=False,
+            help="An edge of a bin, in ascending order. Repeat it. Without edges a part of the "
+            "budget finds them.",
+        ),
+    ] = None,
+    numeric: Numeric = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="Write edges, counts, intervals and the statement, as JSON.",
+        ),
+    ] = None,
+) -> None:
+    r"""Release a private histogram of one column.
+
+    No bound on the data is needed. Without --edge, bins of equal width lie between two private
+    quantiles, which cost 30 % of the budget. What lies outside of the bins is counted, too. Missing
+    cells count nowhere.
+
+    For example:
+      privtail histogram claims.csv --column cost --epsilon 1
+      privtail histogram claims.csv --column cost --edge 0 --edge 1 --edge 10 \
+        --epsilon 0.5 --out histogram.json
+    """
+    from privtail import private_histogram
+    from privtail.written import written_json
+
+    budget, account = promise.budget, promise.account
+    if edge and bins is not None:
+        raise InvalidInput("Edges say how many bins there are. Leave --bins out, or --edge.")
+    output.require_free(out, data, promise.ledger)
+    table, owners = numbers_of(data, [column], "for a histogram", numeric or (), written, persons)
+    told = f"{data}: {counted(table.n, 'row')}; histogram of {column}"
+    with releasing("counting", told, budget, chance.noise, table.n, account):
+        found = private_histogram(
+            table, 20 if bins is None else bins, edges=edge or None, ledger=account,
+            **promise.arguments, **chance.arguments, **owners,
+        )  # fmt: skip
+    show_bought(f"{found}\n\n{found.privacy_}", "histogram")
+    for text in found.warnings_:
+        say(f"\nWarning. {text}")
+    if out is not None:
+        content = {"format": "privtail-histogram", "version": 1, "column": column}
+        written_json(out, {**content, **found.to_dict()}, overwrite=output.force)
+        say(f"\nwrote {out}")
