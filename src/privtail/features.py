@@ -80,7 +80,8 @@ def spline(column: str, knots: Sequence[float], degree: Literal[1, 3] = 3) -> Sp
     Raises
     ------
     InvalidInput
-        If the knots do not ascend, or one is not finite, or the degree is another.
+        If the knots do not ascend, are too near each other, or one is not finite, or the degree is
+        another.
 
     Examples
     --------

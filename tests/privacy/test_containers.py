@@ -21,13 +21,23 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from privtail import DPMean, DPScaler, evaluate, open_table, private_mean, summarize
+from privtail import (
+    DPMean,
+    DPScaler,
+    Ledger,
+    cross_validate,
+    evaluate,
+    open_table,
+    private_mean,
+    summarize,
+)
 from privtail.errors import InvalidInput
 from privtail.linear_model import DPLogisticRegression, DPRidge, PrivateSearchCV
 from privtail.trusted.records import arrays, as_records, persons
 from privtail.trusted.records.arrays import column_names, is_column, require_apart, taken
 from privtail.trusted.records.persons import Persons
 from privtail.trusted.records.targets import Labels, Numbers, canonical_label
+from privtail.trusted.row_errors import OutsideModel, Predicted
 from privtail.trusted.tables import table_blocks
 
 DAY = np.timedelta64(1, "D")
@@ -129,6 +139,55 @@ def test_a_cell_never_decides_how_others_are_read(read: Any, make: Any) -> None:
         warnings.simplefilter("error")
         for cells, odd, place in product(OTHERS, ODD, range(3)):
             read_alone(read, make, cells, odd, place)
+
+
+class Decoding(Cells):
+    """A sequence that makes its cells when they are read, and fails at some of them."""
+
+    def __getitem__(self, place: int) -> Any:
+        cell = super().__getitem__(place)
+        if isinstance(cell, bytes):
+            raise TypeError(cell)
+        return cell
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_a_cell_that_a_sequence_cannot_make_is_missing(read: Any) -> None:
+    """It ended the call with an error that quoted it, and other rows had no prediction."""
+    for cells, place in product(OTHERS, range(3)):
+        read_alone(read, Decoding, cells, b"secret", place)
+
+
+def unpredicted(cells: list[Any]) -> list[bool]:
+    """Which rows a model of somebody else says nothing of."""
+    table = {"c": Decoding(cells), "x": np.zeros(3)}
+    model = OutsideModel(lambda rows: [float(cell) for cell in rows["c"]])
+    return np.isnan(Predicted(table, np.zeros(3), model)._predicted).tolist()
+
+
+def test_a_cell_that_cannot_be_made_takes_no_other_row_along(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cells = [1.0, b"secret", 3.0]
+    assert unpredicted(cells) == [False, True, False]
+    monkeypatch.setattr(arrays, "_cells", lambda values, places: [list(values)[i] for i in places])
+    assert unpredicted([1.0, 2.0, 3.0]) == [False] * 3
+    assert unpredicted(cells) == [True] * 3, "the twin is caught"
+    with pytest.raises(TypeError):
+        as_target_cells(Decoding(cells))
+
+
+@pytest.mark.parametrize("verb", ["search", "folds"])
+def test_a_cell_that_cannot_be_made_does_not_end_a_deal(verb: str) -> None:
+    cells = [*range(39), b"secret"]
+    X, y = {"c": Decoding(cells), "x": np.zeros(40)}, np.zeros(40)
+    ledger = Ledger(epsilon=math.inf, delta=0.1)
+    options = {"epsilon": 50.0, "noise": "simulated", "ledger": ledger}
+    if verb == "search":
+        PrivateSearchCV(DPRidge(), {"algorithm": ["auto"]}, **options).fit(X, y)
+    else:
+        cross_validate(DPRidge(), X, y, cv=2, **options)
+    assert len(ledger.entries()) == 1
 
 
 def test_the_check_sees_the_shape_that_numpy_finds() -> None:
@@ -268,6 +327,33 @@ def test_a_column_of_pandas_of_a_foreign_type_is_read_cell_by_cell(cell: Any) ->
     for read in (arrays.as_numbers, arrays.as_labels):
         assert read(column).shape == (2,)
         assert read(column).dtype == object
+
+
+class OwnNumbers(Own):
+    """A type of another library that says it is one of numbers."""
+
+    name, kind = "own numbers", "f"
+
+
+class ForeignNumbers(Foreign):
+    dtype = OwnNumbers()
+
+    def isna(self) -> Any:
+        return np.array([cell is None for cell in self._cells])
+
+
+@pytest.mark.parametrize("cell", [2.0, None, "secret", (1, 2)])
+def test_numbers_of_a_foreign_type_are_refused_by_it(
+    cell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code of that type made doubles of all cells, and failed with an error that quoted one."""
+    column = pd.Series(ForeignNumbers([1.0, cell]), copy=False)
+    with pytest.raises(InvalidInput, match="not numeric"):
+        Numbers(column, 2)
+    monkeypatch.setattr(arrays, "is_from", lambda *_: True)
+    if cell == "secret":
+        with pytest.raises(ValueError, match="secret"):
+            Numbers(column, 2)
 
 
 @pytest.mark.parametrize("read", [as_label_cells, as_category_cells, as_person_cells])

@@ -20,6 +20,7 @@ from privtail.errors import InvalidInput
 from privtail.features import bins, cross, log, spline
 from privtail.robust_means import ClippedMean
 from privtail.schema.encoding import Encoding
+from privtail.schema.features import parsed
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
@@ -285,6 +286,17 @@ def test_a_missing_number_adds_a_bounded_gradient_and_an_infinite_one_none() -> 
         changed, i = rows(), 3 * k
         changed["age"][i], changed["pay"][i] = odd, ODD[-k]
         assert np.linalg.norm(answer(changed) - before) <= 2 + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("knots", "degree"), [([-1e-300, 0.0, 1e-300], 3), ([0.0, 5e-324, 1.0], 1)]
+)
+def test_knots_that_no_spline_has_are_refused_where_they_are_named(knots: Any, degree: Any) -> None:
+    """A fit was charged before it saw that their polynomials are not finite."""
+    text = f"{'spline' if degree == 3 else 'linear_spline'}(a, {', '.join(map(repr, knots))})"
+    for make in (lambda: spline("a", knots, degree), lambda: parsed(text)):
+        with pytest.raises(InvalidInput, match="too near each other"):
+            make()
 
 
 def test_sparse_records_refuse_what_needs_dense_ones() -> None:

@@ -74,6 +74,7 @@ class Spline:
         if isinstance(self.degree, bool) or self.degree not in DEGREES:
             raise InvalidInput(f"spline needs degree=1 or degree=3, got {self.degree!r}.")
         object.__setattr__(self, "degree", DEGREES[DEGREES.index(self.degree)])
+        _pieces(self.knots, self.degree)  # which refuses knots: a fit would do so after its charge
 
     @property
     def columns(self) -> tuple[str, ...]:

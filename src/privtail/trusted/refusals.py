@@ -11,11 +11,9 @@ from privtail.trusted.records.arrays import is_listed, is_read_elsewhere
 
 
 def as_known(values: Any) -> Any:
-    """What NumPy makes of a container of a class that nobody knows; anything else as it is.
+    """What NumPy makes of a container of a class that nobody knows: its type may follow from cells.
 
-    Formal guarantee
-    ----------------
-    None: of which type the array is, and so whether it is refused, may depend on the cells.
+    Anything else stays as it is.
     """
     return np.asarray(values) if is_read_elsewhere(values) else values
 

@@ -6,8 +6,8 @@ What is public of a container is its length, the type of its cells where it has 
 class has a shape, that shape. A sequence of Python objects (a list, a tuple, a deque) has none but
 its length: it is read cell by cell into one dimension, and what one cell becomes is a function of
 that cell alone. NumPy would look at all cells together to find a shape and a type, so it is never
-asked to. A cell that holds cells of its own is a missing value, and so is one whose class raises
-anything when it is read; what that class warns of is not shown.
+asked to. A cell that holds cells of its own is a missing value, and so is one whose class, or the
+class of the sequence, raises anything when it is read; what they warn of is not shown.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from numpy.typing import DTypeLike, NDArray
 
 from privtail.compilation import QUIET, apart, by_hand
 from privtail.schema import containers
+from privtail.trusted.exactly import is_one_of
 from privtail.trusted.records.arrow import arrow_doubles, arrow_ids, arrow_objects
 from privtail.trusted.records.kinds import LIBRARIES, is_from, room
 
-_TYPED = ("dtype", "__array__", "__array_interface__", "__array_struct__")
+_TYPED = ("__array__", "dtype", "__array_interface__", "__array_struct__")
 """What containers have whose cells are of one public type, or `object` by declaration."""
 _IN_MEMORY = ("__array_interface__", "__array_struct__", "__dlpack__")
 """What containers have whose memory holds numbers of one type."""
@@ -49,19 +50,17 @@ def is_listed(values: Any) -> bool:
 def _is_typed(values: Any) -> bool:
     """Whether a container says of which type its cells are.
 
-    One of a class that nobody knows, with ``__array__`` and nothing else of `_TYPED`, says it not:
-    NumPy would find a type that follows from the cells.
+    One of a class that nobody knows, with ``__array__`` alone, does not: NumPy would find a type
+    that follows from the cells.
     """
-    if room(values) in LIBRARIES or column_names(values) is not None:
-        return any(hasattr(values, name) for name in _TYPED)
-    return any(hasattr(values, name) for name in _TYPED if name != "__array__")
+    known = room(values) in LIBRARIES or column_names(values) is not None
+    return any(hasattr(values, name) for name in _TYPED[not known :])
 
 
 def is_read_elsewhere(values: Any) -> bool:
     """Whether code of a class that nobody knows would make the array that is read.
 
-    Its type may follow from a cell, whatever type the class says: of whole numbers some libraries
-    make doubles where one is missing. And it may be another array each time.
+    Its type may follow from a cell, whatever the class says, and it may be another one each time.
     """
     known = room(values) in (*LIBRARIES, "scipy") or column_names(values) is not None
     if known or is_listed(values) or any(hasattr(values, name) for name in _IN_MEMORY):
@@ -153,8 +152,8 @@ def as_numbers(values: Any) -> NDArray[Any]:
     """
     require_read(values)
     if is_listed(values):
-        cells = read(values, _number, math.nan)
-        return np.fromiter(cells, dtype=np.float64, count=len(values))
+        numbers = read(_cells(values, range(len(values))), _number, math.nan)
+        return np.array(numbers, dtype=np.float64)
     values = _unwrapped(values)
     dtype = getattr(values, "dtype", None)
     if room(values) == "polars":
@@ -163,8 +162,7 @@ def as_numbers(values: Any) -> NDArray[Any]:
         return arrow_doubles(values)
     if str(dtype) == "category":
         return _from_categories(values)
-    nullable = dtype is not None and not isinstance(dtype, np.dtype)
-    if nullable and getattr(dtype, "kind", "O") in "biuf":
+    if is_from(dtype, ("pandas",)) and getattr(dtype, "kind", "O") in "biuf":
         return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
     return _array(values)
 
@@ -178,7 +176,7 @@ def as_labels(values: Any) -> NDArray[Any]:
     """
     require_read(values)
     if is_listed(values):
-        return np.fromiter(values, dtype=object, count=len(values))
+        return np.fromiter(_cells(values, range(len(values))), dtype=object, count=len(values))
     values = _unwrapped(values)
     dtype = getattr(values, "dtype", None)
     if room(values) == "pyarrow":
@@ -221,8 +219,7 @@ def taken(values: Any, ids: NDArray[np.int64]) -> Any:
     if hasattr(values, "tocsr"):
         return values.tocsr()[ids]
     if is_listed(values):
-        cells = list(values)
-        return [cells[i] for i in ids.tolist()]
+        return _cells(values, ids.tolist())
     return _array(values)[ids]
 
 
@@ -348,6 +345,13 @@ def read(cells: Iterable[Any], of: Callable[[Any], Any], missing: Any) -> list[A
 
     with QUIET:
         return apart(partial(list, map(one, cells)))
+
+
+def _cells(values: Any, places: Iterable[int]) -> list[Any]:
+    """Cells of a sequence; None where its class, which may make them now, raises."""
+    if is_one_of(values, (list, tuple, range)):
+        return [values[place] for place in places]
+    return read(places, values.__getitem__, None)
 
 
 def _number(cell: Any) -> float:

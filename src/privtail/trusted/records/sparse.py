@@ -31,8 +31,7 @@ class Sparse(PrivateRows):
     def __init__(self, X: Any) -> None:
         if not is_one_of(X, (sp.csr_matrix, sp.csr_array)):
             raise InvalidInput(
-                "A sparse matrix must be in CSR format, and of no class derived from SciPy's: use "
-                "scipy.sparse.csr_array(X)."
+                "A sparse matrix must be a CSR matrix of SciPy: use scipy.sparse.csr_array(X)."
             )
         self._X: Any = X
         if self._X.dtype.kind not in "fiub":
