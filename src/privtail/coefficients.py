@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 import textwrap
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from scipy.special import ndtr, ndtri
 
 from privtail.errors import InvalidInput
 from privtail.spelling import printable
+from privtail.views import table
 
 Doubles = NDArray[np.float64]
 
@@ -254,18 +254,12 @@ class CoefficientTable:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th scope='col'>{html.escape(key)}</th>" for key in self._columns)
-        rows = "".join(
-            f"<tr><th scope='row'>{html.escape(self.names[i])}</th>"
-            + "".join(f"<td>{_shown(values[i])}</td>" for values in self._columns.values())
-            + "</tr>"
+        rows = [
+            (self.names[i], *(_shown(values[i]) for values in self._columns.values()))
             for i in self.used
-        )
-        ends = ", ".join(map(_shown, self.intercept))
-        rows += f"<tr><th scope='row'>{self._last}</th><td>{ends}</td></tr>"
-        texts = (self.unused, self.note, self.headline)
-        below = "".join(f"<p>{html.escape(text)}</p>" for text in texts if text)
-        return f"<table><tr><th></th>{head}</tr>{rows}</table>{below}"
+        ]
+        rows.append((self._last, ", ".join(map(_shown, self.intercept))))
+        return table(("", *self._columns), rows, (self.unused, self.note, self.headline))
 
 
 def _shown(x: float) -> str:

@@ -13,7 +13,8 @@ Warnings before a fit are made of public numbers only, all under `PrivacyWarning
     ├── DeltaWarning           delta is above 1/n
     └── NoiseWarning           the planned noise is above any signal
 
-`AccuracyWarning` comes after a fit and is made of released numbers: the answer says little.
+`AccuracyWarning` says that the answer says little. It comes after a fit and is made of released
+numbers, or before it of public names: the target is among the features.
 `MissingWarning` comes with predictions of a file, and is made of the rows to predict alone.
 
 An error says what happened, why it probably happened, and what to type instead. None quotes
@@ -83,7 +84,7 @@ class NoiseWarning(PrivacyWarning):
 
 
 class AccuracyWarning(UserWarning):
-    """What was released says little of the rows; decided by released numbers alone."""
+    """The answer says little; decided by released numbers, or by public names of columns."""
 
 
 class MissingWarning(UserWarning):

@@ -172,4 +172,4 @@ def test_a_feature_called_intercept_is_not_taken_for_the_intercept():
     table = DPLinearRegression(epsilon=5.0, **SIMULATED).fit(X, 2 * X["intercept"] + 7).summary()
     names = [line.split()[0] for line in str(table).splitlines()[1:3]]
     assert names == ["intercept", "(intercept)"]
-    assert table._repr_html_().count("'row'>intercept<") == 1
+    assert table._repr_html_().count('"row">intercept<') == 1

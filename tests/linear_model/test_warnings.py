@@ -6,10 +6,13 @@ import re
 import warnings
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.linear_model import PoissonRegressor
 
-from privtail import DPMean, PrivateSearchCV, open_table, private_mean
+from privtail import DPMean, Ledger, PrivateSearchCV, cross_validate, open_table, private_mean
 from privtail.errors import AccuracyWarning
 from privtail.linear_model import (
     DPLasso,
@@ -241,3 +244,67 @@ def test_amounts_of_a_size_that_nothing_showed_are_warned_of(seed):
     found = told(model, X, y)
     assert model.predict(X).max() < 1
     assert any("No target above zero was detected above the noise" in text for text in found)
+
+
+def of_pandas(frame):
+    return frame, frame["cost"]
+
+
+def of_polars(frame):
+    table = pl.from_pandas(frame)
+    return table, table["cost"]
+
+
+def of_arrow(frame):
+    table = pa.Table.from_pandas(frame)
+    return table, table.select(["cost"])
+
+
+def of_a_mapping(frame):
+    return {name: frame[name] for name in frame}, frame["cost"]
+
+
+CONTAINERS = (of_pandas, of_polars, of_arrow, of_a_mapping)
+
+
+@pytest.fixture
+def costs(records):
+    X, y = records
+    return pd.DataFrame({"age": X[:, 0], "days": X[:, 1], "cost": y})
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_a_target_among_the_features_is_told_before_the_charge(costs, container):
+    X, y = container(costs)
+    ledger = Ledger(epsilon=5, delta=1e-4)
+    for model in (DPLinearRegression(ledger=ledger), DPLogisticRegression(classes=[0, 1])):
+        with (
+            warnings.catch_warnings(action="error"),
+            pytest.raises(AccuracyWarning, match=r"X\.drop\(columns=\[\"cost\"\]\)"),
+        ):
+            model.fit(X, y)
+    assert not ledger.entries()
+    with pytest.warns(AccuracyWarning, match="'cost', which is the name of the target") as caught:
+        DPLinearRegression(**SIMULATED).fit(X, y)
+    assert {w.filename for w in caught} == {__file__}
+
+
+def test_searches_and_cross_validations_tell_it_too(costs):
+    X, y = of_pandas(costs)
+    with pytest.warns(AccuracyWarning, match="name of the target"):
+        cross_validate(DPRidge(), X, y, epsilon=2, **SIMULATED)
+    with pytest.warns(AccuracyWarning, match="name of the target"):
+        PrivateSearchCV(DPRidge(), {"alpha": [0.1, 1.0]}, **SIMULATED).fit(X, y)
+
+
+def test_a_target_of_another_name_or_of_none_is_no_matter(costs, tmp_path):
+    features, y = costs[["age", "days"]], costs["cost"]
+    numbered = pd.DataFrame(features.to_numpy())
+    costs.to_parquet(tmp_path / "costs.parquet")
+    for X, target in (
+        (features, y), (features, y.rename(None)), (costs[["age"]], y.to_numpy()),
+        (numbered, pd.Series(y.to_numpy(), name=0)),
+        (open_table(tmp_path / "costs.parquet"), "cost"),
+        (pd.DataFrame({"name": y, "columns": y}), features["age"]),
+    ):  # fmt: skip
+        DPRidge(**SIMULATED).fit(X, target)

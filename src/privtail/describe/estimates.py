@@ -12,6 +12,7 @@ from privtail.coefficients import normal_quantile
 from privtail.errors import InvalidInput
 from privtail.spelling import printable
 from privtail.statement import Statement, unkept
+from privtail.views import MOST, Row, framed, intervals, numbers
 
 Doubles = NDArray[np.float64]
 
@@ -91,12 +92,23 @@ class CountEstimate:
     def __float__(self) -> float:
         return float(self.value)
 
-    def __repr__(self) -> str:
+    def _rows(self) -> list[Row]:
         counts = zip(self.to_dict().items(), self.conf_int().reshape(-1, 2), strict=True)
+        return [
+            Row(", ".join(map(str, name)) if isinstance(name, tuple) else str(name), count, *ends)
+            for (name, count), ends in counts
+        ]
+
+    def _repr_html_(self) -> str:
+        rows, several = self._rows(), 1 < len(self.groups) <= MOST
+        said = f"Intervals of 95 % are for noise of standard deviation {self.noise_std:.3g}."
+        picture = intervals(rows, "Rows in each group", zero=True) if several else ""
+        return framed(picture) + numbers(rows, (said, self.privacy_.headline))
+
+    def __repr__(self) -> str:
         lines = [
-            f"{', '.join(map(str, name)) if isinstance(name, tuple) else name} = {count:,.0f} "
-            f"[{low:,.0f}, {high:,.0f}]"
-            for (name, count), (low, high) in counts
+            f"{row.name} = {row.value:,.0f} [{row.low:,.0f}, {row.high:,.0f}]"
+            for row in self._rows()
         ]
         noise = f"[...] is a 95 % interval for the noise of standard deviation {self.noise_std:.3g}"
         return printable("\n".join([*lines, noise, *unkept(self.privacy_)]))
@@ -171,6 +183,17 @@ class QuantileEstimate:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.value, dtype=dtype)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            Row.of(f"{name} {level:g}", *facts.values())
+            for name, levels in self.to_dict().items()
+            for level, facts in levels.items()
+        ]
+        drawn = len(self.columns) == 1 and len(rows) <= MOST
+        picture = intervals(rows, "Quantiles", zero=False) if drawn else ""
+        said = f"Intervals of {100 * self.confidence:g} % allow for noise and sampling."
+        return framed(picture) + numbers(rows, (said, *self.warnings_, self.privacy_.headline))
 
     def __repr__(self) -> str:
         lines = [

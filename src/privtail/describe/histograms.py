@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privtail import views
 from privtail.calibration import calibrated
 from privtail.compilation import steady
 from privtail.describe.estimates import count_interval, public_numbers
@@ -115,6 +116,21 @@ class HistogramEstimate:
             "warnings": list(self.warnings_),
             "statement": self.privacy_.to_json(),
         }
+
+    def _repr_html_(self) -> str:
+        bins = zip(self.edges, self.edges[1:], self.counts, self.conf_int(), strict=False)
+        rows = [
+            views.Row.of(f"{start:.6g} to {end:.6g}", count, *ends)
+            for start, end, count, ends in bins
+        ]
+        below, above = max(self.below, 0.0), max(self.above, 0.0)
+        said = (
+            f"About {below:,.0f} rows lie below the bins, and {above:,.0f} above.",
+            f"Intervals of 95 % are for noise of standard deviation {self.noise_std:.3g}.",
+            *self.warnings_, self.privacy_.headline,
+        )  # fmt: skip
+        picture = views.framed(views.bars(self.edges.tolist(), rows, "Rows in each bin"))
+        return picture + views.numbers(rows, said)
 
     def __str__(self) -> str:
         bins = zip(self.edges, self.edges[1:], self.counts, self.conf_int(), strict=False)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from privtail import views
 from privtail.calibration import calibrated
 from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
@@ -107,6 +108,24 @@ class MatrixEstimate:
             for j, k in zip(*np.triu_indices(len(self.columns)), strict=True)
         ]
         return printable("\n".join([*lines, self.privacy_.headline]))
+
+    def _repr_html_(self) -> str:
+        d = range(len(self.columns))
+        rows = (
+            (
+                str(self.columns[j]),
+                *(
+                    f"{self.value[j, k]:.4g} [{self.low[j, k]:.4g}, {self.high[j, k]:.4g}]"
+                    + "*" * (not self.reliable[j, k])
+                    for k in d
+                ),
+            )
+            for j in d
+        )
+        star = "" if self.reliable.all() else "* not reliable: noise may hide it."
+        said = f"[...] is a {100 * self.confidence:g} % interval."
+        head = ("", *map(str, self.columns))
+        return views.table(head, rows, (said, star, *self.warnings_, self.privacy_.headline))
 
 
 @interruptible

@@ -7,12 +7,12 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privtail import views
 from privtail.calibration import calibrated
 from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
@@ -205,15 +205,7 @@ class Summary:
 
     def _repr_html_(self) -> str:
         head, *rows = self.table()
-        top = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
-        body = "".join(
-            f'<tr><th scope="row">{escape(name)}</th>'
-            + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-            + "</tr>"
-            for name, *cells in rows
-        )
-        said = "".join(f"<p>{escape(x)}</p>" for x in (*self._remarks(), self.privacy_.headline))
-        return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>{said}"
+        return views.table(head, rows, (*self._remarks(), self.privacy_.headline))
 
 
 @interruptible

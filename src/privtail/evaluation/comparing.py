@@ -28,6 +28,7 @@ from privtail.trusted.events import Round
 from privtail.trusted.ledger import Ledger
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.row_errors import LARGEST_LOSS, AnyModel
+from privtail.views import Row, numbers
 
 HALF = ClampedMean(0.5)
 
@@ -73,12 +74,18 @@ class Comparison:
 
     def __str__(self) -> str:
         promised = "".join(f"; {text}" for text in unkept(self.privacy_))
+        return f"{self._told}; difference of the mean losses {self.difference}{promised}"
+
+    def _repr_html_(self) -> str:
+        e = self.difference
+        row = Row.of("difference of the mean losses, first less second", e.value, e.low, e.high)
+        return numbers([row], (f"{self._told}.", *self.notes, self.privacy_.headline))
+
+    @property
+    def _told(self) -> str:
         unclear = self.difference.low <= 0 <= self.difference.high
         told = "Neither model is shown to be" if unclear else f"The {self.better} model is"
-        return (
-            f"{told} better (one-sided p-value {self.p_value:.2g}); "
-            f"difference of the mean losses {self.difference}{promised}"
-        )
+        return f"{told} better (one-sided p-value {self.p_value:.2g})"
 
 
 @interruptible

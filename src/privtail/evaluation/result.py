@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
 from privtail.statement import Statement, unkept
+from privtail.views import Row, numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -198,18 +198,10 @@ class Evaluation(Mapping[str, Estimate]):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        cells = (
-            f"<tr><th scope='row'>{html.escape(_words(name))}</th><td>{e.value:.4g}</td>"
-            f"<td>{e.low:.4g}</td><td>{e.high:.4g}</td></tr>"
-            for name, e in self.numbers.items()
-        )
-        texts = (*self.notes, *unkept(*self.statements))
-        notes = "".join(f"<p>{html.escape(text)}</p>" for text in texts)
-        return (
-            f"<table><caption>{self.n:,} rows, intervals of {100 * self.confidence:g} %</caption>"
-            "<tr><th></th><th scope='col'>value</th><th scope='col'>from</th>"
-            f"<th scope='col'>to</th></tr>{''.join(cells)}</table>{notes}"
-        )
+        rows = (Row.of(_words(name), e.value, e.low, e.high) for name, e in self.numbers.items())
+        head = f"{self.n:,} rows, intervals of {100 * self.confidence:g} %"
+        promised = (statement.headline for statement in self.statements)
+        return numbers(rows, (*self.notes, *promised), head)
 
     def plot(self) -> Figure:
         """ROC, precision and recall, and calibration of two labels, side by side.

@@ -21,6 +21,7 @@ from privtail.dask_collections import is_spread
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.ledgers import as_ledger, telling_charge
 from privtail.linear_model.documented import documented
+from privtail.linear_model.remarks import target_among_features
 from privtail.schema.containers import named_column
 from privtail.trusted.allowance import Allowance
 from privtail.trusted.budget import Budget, Neighbours
@@ -232,6 +233,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             X = as_plain_numbers(X)
             y = as_plain_numbers(y) if options.get("classes") is None else as_known(y)
         X = self._remembered(X, y, categories)
+        for text in target_among_features(X, y):
+            warnings.warn(text, AccuracyWarning, stacklevel=6)
         curator = Curator(
             X,
             y,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,6 +12,7 @@ from privtail.default.amounts import NONE_DETECTED, TOO_LARGE
 from privtail.default.finish import NARROWED, SUBTRACT
 from privtail.schema.encoding import Design
 from privtail.trusted.problem import Problem
+from privtail.trusted.tables import column_names
 
 Doubles = NDArray[np.float64]
 
@@ -18,6 +21,26 @@ UNMATCHED = (
     "No declared category of column {!r} was detected above the noise, so its slopes are zero. Too "
     "few rows hold one, or nearly all hold the same: compare the spelling with the column's."
 )
+
+TARGET_AMONG_FEATURES = (
+    "The features hold a column {name!r}, which is the name of the target: a model would predict "
+    'the target from itself. Leave the column out: X.drop(columns=["{name}"]) of pandas and Dask, '
+    'X.drop("{name}") of polars, X.drop_columns("{name}") of Arrow.'
+)
+
+
+def target_among_features(X: Any, y: Any) -> tuple[str, ...]:
+    """A warning of features that hold a column of the target's name; names are public.
+
+    Classes are asked for names: of a data frame an attribute may be cells.
+    """
+    columns = column_names(y)
+    name = y.name if hasattr(type(y), "name") else None
+    if columns is not None:
+        name = columns[0] if len(columns) == 1 else None
+    if not isinstance(name, str) or name not in (column_names(X) or ()):
+        return ()
+    return (TARGET_AMONG_FEATURES.format(name=name),)
 
 
 def slopeless(result: Result, problem: Problem, multiplier: float) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from privtail.errors import InvalidInput
 from privtail.json_files import json_of
 from privtail.model import Model
 from privtail.statement import Statement
+from privtail.views import Row
 
 MEANT = {
     "mae": "the mean absolute error",
@@ -38,20 +39,6 @@ NEEDED = (
     "a model, an evaluation, means, counts, quantiles, a histogram, a covariance, a correlation, a "
     "summary or a statement that privtail wrote"
 )
-
-
-@dataclass(frozen=True)
-class Row:
-    """A number with the ends of its interval; None where one is not known.
-
-    ``base``: it is a base level, which is zero by declaration and has no interval.
-    """
-
-    name: str
-    value: float | None
-    low: float | None
-    high: float | None
-    base: bool = False
 
 
 @dataclass(frozen=True)
@@ -236,6 +223,7 @@ def _quantiles(written: Mapping[str, Any], file: str) -> Content:
 
 def _histogram(written: Mapping[str, Any], file: str) -> Content:
     statement, edges = Statement.from_json(written["statement"]), written["edges"]
+    below, above = (max(written[side], 0.0) for side in ("below", "above"))
     rows = tuple(
         Row(f"{start:.6g} to {end:.6g}", *facts)
         for start, end, *facts in zip(
@@ -247,7 +235,7 @@ def _histogram(written: Mapping[str, Any], file: str) -> Content:
             f"How many of {_counted(statement.n, 'row')} lie in each bin of "
             f"{written['column']!r}. A value on an edge belongs to the bin above it."
         ),
-        f"About {written['below']:,.0f} lie below the bins, and {written['above']:,.0f} above.",
+        f"About {below:,.0f} lie below the bins, and {above:,.0f} above.",
         NOISE_ALONE.format(100 * written["confidence"]),
     )
     notes = (*statement.notes, *map(str, written["warnings"]))
@@ -339,11 +327,6 @@ _READERS = {
 def _words(name: str) -> str:
     short = ("mae", "rmse", "r2", "d2", "auc")
     return " ".join(part.upper() if part in short else part for part in name.split("_"))
-
-
-def shown(x: float, digits: int) -> str:
-    """A number of so many digits, or of as many as are before its point."""
-    return f"{x:,.0f}" if 10**digits <= abs(x) < 1e9 else f"{x:.{digits}g}"
 
 
 def _percentage(share: Mapping[str, Any]) -> str:

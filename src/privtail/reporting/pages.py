@@ -10,12 +10,10 @@ from html import escape
 
 from privtail.errors import InvalidInput
 from privtail.ledger_texts import digits_above
-from privtail.reporting.contents import Content, Row, read_content, shown
-from privtail.reporting.pictures import budget, curves, intervals
+from privtail.reporting.contents import Content, read_content
+from privtail.reporting.pictures import budget, curves
 from privtail.statement import Statement, installed_versions, verify
-
-MOST = 25
-"""Numbers in one picture, and in a table that is open from the start."""
+from privtail.views import MOST, Row, intervals, shown
 
 LEGEND = (
     ("ε (epsilon)", "how far one row may change what is likely to come out: smaller is better"),
