@@ -23,9 +23,9 @@ UNMATCHED = (
 )
 
 TARGET_AMONG_FEATURES = (
-    "The features hold a column {name!r}, which is the name of the target: a model would predict "
-    'the target from itself. Leave the column out: X.drop(columns=["{name}"]) of pandas and Dask, '
-    'X.drop("{name}") of polars, X.drop_columns("{name}") of Arrow.'
+    "The features hold a column {name!r}, which is the name of the target. If it is the target, "
+    'leave it out: X.drop(columns=["{name}"]) of pandas and Dask, X.drop("{name}") of polars, '
+    'X.drop_columns("{name}") of Arrow. If not, give the target another name.'
 )
 
 
