@@ -310,6 +310,10 @@ def test_a_loss_without_a_margin_is_refused_before_anything_is_released(watched)
         watched.fit(ScaledDescent(), X, y, loss)
     with pytest.raises(IncompatibleParts, match="PoissonLoss"):
         watched.fit(KINDS["count"], X, y, SquaredLoss())
+    with pytest.raises(IncompatibleParts, match="Pass targets='binary', and labels=K"):
+        watched.fit(ScaledDescent(), X, y > 0, LogisticLoss())
+    with pytest.raises(IncompatibleParts, match="Pass targets='real'"):
+        watched.fit(KINDS["binary"], X, y, SquaredLoss())
     with pytest.raises(InvalidInput, match="Leave out start"):
         watched.fit(ScaledDescent(), X, y, SquaredLoss(), start=np.zeros((3, 1)))
     assert watched.noise == []

@@ -73,16 +73,13 @@ class ScaledDescent:
     """A private linear model that needs no bounds on the data. From no paper.
 
     Estimators set its parameters for ``algorithm="auto"``. An object of your own needs them all:
-    for example ``squares=True`` for least squares, and ``targets`` and ``labels`` for labels.
+    ``squares=True`` for least squares, and ``targets`` and ``labels`` for labels. A descent with
+    clipped, preconditioned gradients of standardized features begins at the intercept-only model.
+    An acceptance test then keeps its slopes or sets them to zero.
 
-    Features are standardized by noisy histograms. A descent with preconditioned, clipped gradients
-    begins at the intercept-only model. An acceptance test then keeps its slopes or sets them to
-    zero.
-
-    There are three regimes. "few features": some features are selected first, where the noise of a
-    gradient over all of them would hide every slope. "intercept only": no slopes are fitted, where
-    the budget is too small for the scale of the target (never for counts and amounts). "all
-    features": otherwise.
+    There are three regimes. "few features": features are selected first, where the noise of a
+    gradient would hide every slope. "intercept only": no slopes are fitted, where the budget is too
+    small for the scale of the target (never for counts and amounts). "all features": otherwise.
 
     Parameters
     ----------
@@ -133,8 +130,11 @@ class ScaledDescent:
         Raises
         ------
         IncompatibleParts
-            For another loss.
+            For another loss, or one of labels if ``targets`` are none, and the reverse.
         """
+        if (self.targets in LABELS) != (loss.targets in LABELS):
+            mend = f"Pass targets={loss.targets!r}, and labels=K if there are K labels."
+            raise IncompatibleParts(f"targets={self.targets!r} are not those of the loss. {mend}")
         if self.targets in AMOUNTS and not isinstance(loss, AmountLoss):
             raise IncompatibleParts(
                 "ScaledDescent fits counts and amounts by PoissonLoss and TweedieLoss alone."
