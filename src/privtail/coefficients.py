@@ -82,7 +82,7 @@ class CoefficientTable:
     coef, std_err : ndarray of shape (rows,)
         Slopes, and their standard errors, with noise and sampling in them.
     z, p_value : ndarray of shape (rows,)
-        Of the test that a slope of the population is zero, two-sided.
+        Statistic and p-value of the two-sided test that a slope of the population is zero.
     low, high : ndarray of shape (rows,)
         Ends of the intervals.
     confidence : float

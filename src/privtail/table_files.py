@@ -74,7 +74,7 @@ def open_table(
     separator : str or None, default=None
         The mark between the cells of a CSV. None finds ``,``, ``;`` and tab.
     encoding : str, default="utf-8"
-        Of a CSV: a name that Python knows, such as ``utf-16`` or ``latin-1``.
+        Encoding of a CSV, by a name that Python knows, such as ``utf-16`` or ``latin-1``.
     comment : str or None, default=None
         How lines of a CSV begin that are skipped above the header; below it they are rows without
         values.

@@ -217,8 +217,14 @@ def test_rates_are_compared_with_the_mean_rate(numbers, tmp_path):
     near(found["constant"], claims.sum() / years.sum(), 0.5)
     near(found["mae"], metrics.mean_absolute_error(claims, model.predict(X, years)), 0.2)
     near(found["d2"], model.score(X, claims, exposure=years), 0.25)
+    ledger = Ledger(epsilon=5.0, delta=1e-5)
     with pytest.raises(InvalidInput, match="exposure="):
-        evaluate(model, X, claims, epsilon=2, **QUIET)
+        evaluate(model, X, claims, epsilon=2, ledger=ledger)
+    count = DPPoissonRegressor(epsilon=2, **QUIET).fit(X, claims)
+    for pair in ((model, count), (count, model), (count, model.to_model("claims"))):
+        with pytest.raises(InvalidInput, match="compare takes no exposures"):
+            compare(*pair, X, claims, epsilon=2, ledger=ledger)
+    assert ledger.entries() == ()
     frame = pd.DataFrame(X, columns=list("abc")).assign(claims=claims, years=years)
     frame.to_parquet(tmp_path / "p.parquet")
     table = privtail.open_table(tmp_path / "p.parquet")

@@ -296,6 +296,7 @@ def lie(path: str, value: Any) -> Verification:
         ("spent.rho", 1e-9, "Edited number: spent rho"),
         ("spent", ..., "Edited number"),
         ("spent", [], "Edited number"),
+        ("plan", [], "No release is listed"),
         ("noise", "simulated", "nothing is private"),
         ("noise", "none", "nothing is private"),
         ("epsilon", "inf", "nothing is private"),

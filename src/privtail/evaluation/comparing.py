@@ -14,7 +14,7 @@ from privtail.calibration import calibrated
 from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
 from privtail.errors import InvalidInput
-from privtail.evaluation.models import as_model
+from privtail.evaluation.models import as_model, rated
 from privtail.evaluation.numbers import PERSONS, ends_of
 from privtail.evaluation.result import Estimate
 from privtail.ledgers import interruptible
@@ -116,7 +116,8 @@ def compare(
     Parameters
     ----------
     first, second : estimator or Model
-        Models that `evaluate` takes; of labels, with the same classes.
+        Models that `evaluate` takes, but not of rates (fitted with an exposure). Classifiers need
+        the same classes.
     X : array, data frame, mapping, table of `open_table` or path
         Held-out rows.
     y : array of shape (n,) or str
@@ -179,6 +180,13 @@ def compare(
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
     )  # fmt: skip
     X, promised = promised.over(X)
+    for model in (first, second):
+        if rated(model) is not None:
+            raise InvalidInput(
+                f"{type(model).__name__} predicts rates, for an exposure of 1 in "
+                f"{rated(model)!r}, and compare takes no exposures. Evaluate each model instead: "
+                "evaluate(model, X, y, epsilon=1, exposure=...)."
+            )
     if classes is None:
         difference, std, statement = _of_numbers(one, other, X, y, promised, confidence)
     else:

@@ -105,7 +105,7 @@ def cross_validate(
     groups : array of shape (n,), str or None, default=None
         The person of each row; goes with ``max_rows`` of the estimator.
     exposure : array of shape (n,), str or None, default=None
-        Of counts and amounts: for how long, or how much, each row was observed.
+        For counts and amounts: how long, or how much, each row was observed.
 
     Returns
     -------

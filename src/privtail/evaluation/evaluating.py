@@ -64,10 +64,11 @@ def evaluate(
     less the ratio of the squared errors. Noise moves the constant away from the true mean, so R2
     is larger than scikit-learn's, on average by the square of that noise over the variance.
 
-    Of counts and amounts the mean deviance is released too, and D2, 1 less its ratio to that of the
-    constant. With an exposure the constant is the mean rate times that.
+    For counts and amounts the mean deviance is released too, and D2, which is 1 less the ratio of
+    this deviance to that of the constant. With an exposure the constant predicts the mean rate
+    times the exposure.
 
-    Of a model of a quantile 30 % of the budget buy its coverage: the share of targets that are
+    For a model of a quantile 30 % of the budget buy its coverage: the share of targets that are
     at most the prediction, to be compared with the quantile.
 
     Where the mean of the target is not reliable, errors have no upper end: rows that noise hides
@@ -118,12 +119,12 @@ def evaluate(
     max_rows : int or None, default=None
         How many rows of one person count; with ``groups``.
     exposure : array of shape (n,), str or None, default=None
-        Of counts and amounts: for how long, or how much, each row was observed. Where y may be the
-        name of a column, so may it. A row where it is not positive and finite counts for nothing.
+        For models of rates: how long, or how much, each row was observed. It may be the name of a
+        column where y may. A row where it is not positive and finite counts for nothing.
     power : float or None, default=None
-        Of the mean in the variance, from 1 to 2, which says what deviance is released; a row whose
-        target is negative, or zero at 2, then counts for nothing. By default that of the model if
-        it is one of privtail with a log link; others have no deviance.
+        Power of the mean in the variance, from 1 to 2. It says which deviance is released; a row
+        whose target is negative, or zero at 2, then counts for nothing. None takes that of a model
+        of privtail with a log link; other models have no deviance.
     quantile : float or None, default=None
         Which quantile of the target the model predicts, in (0, 1). Then the coverage is released,
         too: the share of targets that are at most the prediction. By default that of the model.
@@ -177,8 +178,8 @@ def evaluate(
             require_power(power)
         if exposure is None and rated(model):
             raise InvalidInput(
-                f"The model predicts rates for one of {rated(model)!r}: pass exposure=, of the "
-                "rows to compare with."
+                f"The model predicts rates, for an exposure of 1 in {rated(model)!r}. Pass "
+                "exposure=, one number for each of these rows."
             )
         quantile = modelled_quantile(model) if quantile is None else quantile
         require_quantile(quantile)

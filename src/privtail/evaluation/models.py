@@ -60,7 +60,7 @@ def rated(model: Any) -> str | None:
 
 
 def variance_power(model: Any) -> float | None:
-    """Of the mean in the variance, of a model of privtail of counts or amounts; None of others."""
+    """Power of the mean in the variance, of a model of privtail of amounts; None for others."""
     model = getattr(model, "best_estimator_", model)
     if isinstance(model, Model):
         return model.power

@@ -56,7 +56,7 @@ def of_numbers(
 ) -> Evaluation:  # fmt: skip
     """Errors of the model, and of the constant that predicts the released mean, or mean rate.
 
-    Of a ``quantile`` also how many targets are at most the prediction.
+    With a ``quantile`` also how many targets are at most the prediction.
     """
     promised.require_left()
     centre, rest, *coverage = parts_of(quantile)

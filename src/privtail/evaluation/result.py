@@ -124,7 +124,7 @@ class Evaluation(Mapping[str, Estimate]):
         constant predicts the shares of the labels; of two labels ``auc``, and ``precision`` and
         ``recall`` of the second at probability 1/2.
     curves : Curves or None
-        Of two labels; None of others.
+        For two labels; None for other models.
     confusion : ndarray of shape (K, K) or None
         Noisy counts of up to 20 labels, true ones in rows, predicted ones in columns; None of
         numbers.
@@ -139,7 +139,7 @@ class Evaluation(Mapping[str, Estimate]):
     notes : tuple of str
         What a reader should know of the numbers.
     models : tuple of estimator
-        Of `cross_validate` the fitted estimators, one for each fold.
+        The fitted estimators of `cross_validate`, one for each fold.
 
     Examples
     --------

@@ -309,7 +309,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         Returns
         -------
         ndarray of shape (rows,) or (rows, n_classes)
-            Of two classes the score of the second: X coef^T + intercept, clipped to
+            With two classes, the score of the second: X coef^T + intercept, clipped to
             ``margin_range_``. NaN where a number of the row is missing or not finite.
 
         Raises

@@ -109,7 +109,7 @@ class Model:
     fill : ndarray of shape (n_features,)
         What a missing number counts as; NaN where its row has no prediction.
     power : float or None
-        Of the mean in the variance, of counts and amounts.
+        For counts and amounts, the power of the mean in the variance.
     quantile : float or None
         Which quantile of the target is predicted, of quantile regression.
     exposure : str or None
@@ -223,8 +223,8 @@ class Model:
             Columns are found by name; others are ignored. A category that was not declared is all
             zeros. A model that was fitted on an array takes arrays.
         exposure : array of shape (rows,) or str, default=None
-            Of models with the log link: what is expected for one is multiplied by it; the name of a
-            column of ``data``, or an array.
+            For models with the log link: the prediction for an exposure of 1 is multiplied by it.
+            An array, or the name of a column of ``data``.
 
         Returns
         -------

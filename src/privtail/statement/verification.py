@@ -100,9 +100,9 @@ def verify(source: str | os.PathLike[str] | Mapping[str, Any] | Statement) -> Ve
     -------
     Verification
         Its ``problems`` tell what is wrong; a statement that promises no privacy is not ok either.
-        Every sensitivity is derived anew from n, the unit and the parameters of its question.
-        Whether the releases were really made with this noise, and whether rows of a person were
-        counted at all, no file can prove.
+        Every sensitivity is derived anew from n, the unit and the parameters of its question. No
+        file can prove that these releases, and no others, were made with this noise, or that
+        ``groups`` named the persons. Ledger entry, assumptions, notes and versions are believed.
 
     Raises
     ------
@@ -173,6 +173,8 @@ def _broken(statement: Statement, recomputed: float) -> list[str]:
         problems.append("The noise was simulated with a seeded sampler: nothing is private.")
     elif statement.noise == "none" or math.isinf(statement.epsilon):
         problems.append("The fit was made without noise: nothing is private.")
+    elif not statement.plan:
+        problems.append("No release is listed, so there is no cost to recompute.")
     if not recomputed <= statement.epsilon * (1 + TOLERANCE):
         problems.append(
             f"The claim is below the cost: ε = {statement.epsilon!r} is claimed at δ = "
