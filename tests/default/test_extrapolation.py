@@ -9,7 +9,6 @@ import pytest
 from privtail.data.catalogue import located
 from privtail.default.acceptance import Improvement, LimitExtrapolation
 from privtail.default.finish import OVERSHOOTS
-from privtail.default.fit import Fit
 from privtail.linear_model import DPHuberRegressor, DPLinearRegression
 from privtail.summaries.summary import MAX_REACH, Summary
 from privtail.trusted.budget import Budget
@@ -35,14 +34,13 @@ def missed(kind, X, y, seed, epsilon=1.0):
 
 @pytest.mark.parametrize("kind", [DPLinearRegression, DPHuberRegressor])
 def test_a_code_for_missing_values_is_no_disaster(kind, monkeypatch):
-    """Slopes are kept, and useful; without the two limits these fits miss by 6 to 9 means."""
+    """Slopes are kept, and useful; without the limit these fits miss by 6 to 9 means."""
     for seed in SEEDS:
         model, ratio = missed(kind, *coded(seed), seed)
         assert ratio < 0.85
         assert model.coef_.all()
     monkeypatch.setattr(LimitExtrapolation, "plan", lambda *_: ())
     monkeypatch.setattr(LimitExtrapolation, "run", lambda *_: None)
-    monkeypatch.setattr(Fit, "reaches", lambda fit, reach: np.full(fit.problem.d + 1, reach))
     assert np.median([missed(kind, *coded(seed), seed)[1] for seed in SEEDS]) > 5
 
 
@@ -56,25 +54,17 @@ def hidden(seed, n):
 
 
 def test_codes_that_noise_hides_cost_little():
-    """R^2 was -2 to -258 where predictions reached 100 tails, by chance in one of 44 fits."""
+    """R^2 was -2 to -258 where predictions reached 100 tails. By chance it is so in one of 44 fits.
+
+    The chance that more than one of 10 fits reaches so far is .02 for a code that no release sees.
+    """
     scores = []
     for seed in range(10):
         X, y = hidden(seed, 40_000)
         model = DPLinearRegression(epsilon=1.0, noise="simulated", random_state=seed)
         scores.append(model.fit(X[:20_000], y[:20_000]).score(X[20_000:], y[20_000:]))
-    assert min(scores) > 0.5
+    assert sum(score < 0.7 for score in scores) <= 1
     assert np.median(scores) > 0.85
-
-
-@pytest.mark.parametrize("tail", ["light", "heavy"])
-def test_only_heavy_tails_are_reached_by_chance(tail, monkeypatch):
-    """If noise says that clipping loses, a code costs 100 tails where tails are heavy, else 8."""
-    monkeypatch.setattr(Improvement, "release", lambda *_, **__: -1.0)
-    X, y = hidden(0, 20_000)
-    X = X if tail == "light" else np.column_stack([X[:, :5] ** 3, X[:, 5]])
-    model = DPLinearRegression(epsilon=1.0, noise="simulated", random_state=0).fit(X, y)
-    assert model.report_["reach"] == MAX_REACH
-    assert (model.feature_range_[0, 1] > 100) == (tail == "heavy")
 
 
 def ages(seed, n):
@@ -228,7 +218,7 @@ def test_far_rows_decide_by_number_and_not_by_size():
 
 
 def test_where_nothing_lies_far_the_reach_is_a_few_tails():
-    """8^(1 - z) for a normal z: 8 (or 100) in half of the fits, 1 or less in .159 of them.
+    """4^(1 - z) for a normal z: 4 (or 100) in half of the fits, 1 or less in .159 of them.
 
     A tenth more of 200 fits, or a seventh of the half, are 4 deviations.
     """

@@ -14,7 +14,7 @@ from privtail.default.fit import Decision, Fit
 from privtail.losses import AmountLoss, Loss
 from privtail.losses.magnitudes import loss_off_by
 from privtail.robust_means import ClampedMean
-from privtail.summaries.summary import MAX_REACH, NEUTRAL_REACH
+from privtail.summaries.summary import MAX_REACH
 from privtail.trusted.batch import Batch
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.maps import PredictionRanges
@@ -23,8 +23,8 @@ from privtail.trusted.problem import Problem
 
 Doubles = NDArray[np.float64]
 
-LEAST_REACH = 0.5
-"""The least number of tail lengths at which values are clipped."""
+NEUTRAL_REACH, LEAST_REACH = 8.0, 0.5
+"""Tail lengths at which values are clipped where that neither gains nor loses, and the least."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,11 @@ class LimitExtrapolation:
     released. The gain of a record is clamped at the loss of a margin that is off by one scale of
     the target, so the comparison counts records, however far they are.
 
-    If clipping significantly loses, heavy tails are clipped at `MAX_REACH` lengths and others at r,
-    which is `NEUTRAL_REACH`. Otherwise all are clipped at r^(1 - z) lengths, where z is the gain in
+    If clipping significantly loses, values are clipped at `MAX_REACH` lengths of their tail.
+    Otherwise they are clipped at r^(1 - z) lengths, where r is `NEUTRAL_REACH` and z is the gain in
     standard deviations of its noise, or 0 if negative, and at least at `LEAST_REACH` lengths, for
-    slopes that fail beyond a tail often fail before it.
+    slopes that fail beyond a tail often fail before it. The first test is strict, because hidden
+    records cost more the farther they are.
     """
 
     improvement: Improvement
@@ -88,8 +89,9 @@ class LimitExtrapolation:
         gain = self.improvement.release(fit.everyone(), fit.loss, fit.w, fit.w, one, ranges)
         gain /= max(self.improvement.deviation(fit.problem), float(np.finfo(np.float64).tiny))
         near = max(LEAST_REACH, NEUTRAL_REACH ** (1 - max(gain, 0.0)))
-        fit.report["reach"] = fit.reach = MAX_REACH if gain < -fit.tuning.significant else near
+        fit.reach = MAX_REACH if gain < -fit.tuning.significant else near
         fit.overshoots = gain > fit.tuning.sure
+        fit.report["reach"] = fit.reach
 
 
 @dataclass(frozen=True)
@@ -151,5 +153,8 @@ class Accept:
 
 
 def bonferroni(deviations: float) -> float:
-    """The threshold for the larger of two statistics, at the level of ``deviations`` for one."""
+    """The threshold for the larger of two test statistics, at the level of ``deviations`` for one.
+
+    The level of each test is halved (Bonferroni 1936).
+    """
     return -float(ndtri(ndtr(-deviations) / 2))

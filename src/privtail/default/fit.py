@@ -17,7 +17,7 @@ from privtail.domains import Domain
 from privtail.losses import LABELS, Loss, SquaredLoss
 from privtail.summaries.residuals import ResidualHistogram
 from privtail.summaries.standardization import Standardization, tail_adjusted
-from privtail.summaries.summary import MAX_REACH, NEUTRAL_REACH, Summary
+from privtail.summaries.summary import MAX_REACH, Summary
 from privtail.trusted.batch import Batch
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, compose
@@ -83,8 +83,8 @@ class Fit:
     intercept_only : (rows, K) the intercept-only model. The descent begins there, and the
         acceptance test compares with it.
     margin_range : predicted margins of two labels, or logarithms of amounts, are clipped to it.
-    reach : features with heavy tails, and predictions of such a target, are clipped at this
-        multiple of their tail, others at `NEUTRAL_REACH` at most. `LimitExtrapolation` chooses it.
+    reach : features, and predictions of numbers, are clipped at this multiple of the length of
+        their tails. `LimitExtrapolation` chooses it for numbers; otherwise it stays `MAX_REACH`.
 
     Descent:
 
@@ -152,11 +152,6 @@ class Fit:
         """Public sizes."""
         return self.curator.problem
 
-    def reaches(self, reach: float) -> Doubles:
-        """(columns,) ``reach``, but at most `NEUTRAL_REACH` for a tail that is not heavy."""
-        heavy = self.summary.tail_lengths > self.tuning.heavy_tail_ratio
-        return np.where(heavy, reach, min(reach, NEUTRAL_REACH))
-
     def ranges(self, reach: float | None = None) -> Doubles:
         """(columns, 2) ranges to which columns are clipped, with ``reach`` in place of that chosen.
 
@@ -164,10 +159,10 @@ class Fit:
         sides, times ``reach`` if that is below 1.
         """
         reach, target = reach or self.reach, self.standard.target
-        found = self.summary.ranges(self.reaches(reach))
-        half = self.tuning.sure * min(1.0, reach) * target.deviation
+        found, deviations = self.summary.ranges(reach), self.tuning.sure * min(1.0, reach)
+        least = target.location + deviations * target.deviation * np.array([-1.0, 1.0])
         for row in found[self.problem.d :]:
-            row[:] = min(row[0], target.location - half), max(row[1], target.location + half)
+            row[:] = min(row[0], least[0]), max(row[1], least[1])
         return found
 
     def prediction_ranges(self, reach: float | None = None) -> PredictionRanges:

@@ -113,7 +113,7 @@ class FitIntercept:
         w = constant + fit.preconditioner.with_intercept(fit.w[:d], len(fit.w))
         deviation = self.mean.deviation(problem)
         if fit.residuals.known:
-            clipped = fit.reaches(fit.reach)[d] * target.tail + target.balanced(deviation)
+            clipped = fit.reach * target.tail + target.balanced(deviation)
             threshold = min(fit.residuals.balanced(deviation / usable), clipped)
         move = -self.mean.release(fit, fit.loss, w, threshold)[0] / usable
         w[d] += move

@@ -153,12 +153,15 @@ def tail_adjusted(summary: Summary, heavier: float) -> Summary:
     Most records decide a slope, but the few records in a heavy tail decide the squared error. The
     slope may be wrong there, unless the target or three quarters of the features have such a tail.
 
-    The length of a tail is `Summary.tail_lengths`. The usual length is
+    The length of a tail is the root mean square deviation over the scale. The usual length is
     ``heavier`` times the larger of the target's length and the lower quartile of the features'
     lengths. A scale is multiplied by the square of length over usual length, if that is above 1:
     x^2 has its mass at values of the size E x^2 / E|x|.
     """
-    length, known = summary.tail_lengths, summary.detected & (summary.scales < UNUSED)
+    known = summary.detected & (summary.scales < UNUSED)
+    length = np.divide(
+        summary.deviations, summary.scales, out=np.zeros_like(summary.scales), where=known
+    )
     features = known[:-1]
     if not features.any():
         return summary
