@@ -113,7 +113,8 @@ def test_a_closed_pipe_loses_no_statement(shell, table):
     reading, writing = os.pipe()
     os.close(reading)
     silent = [sys.executable, "-m", "privtail.cli", *map(str, FIT), "--out", "silent.json"]
-    code = subprocess.call(silent, env=ENVIRONMENT, stdout=writing, stderr=writing)
+    buffered = {**ENVIRONMENT, "PYTHONUNBUFFERED": ""}  # else nothing is left to write at the end
+    code = subprocess.call(silent, env=buffered, stdout=writing, stderr=writing)
     os.close(writing)
     assert code == 0
     assert json.loads(Path("silent.json").read_text())["coef"]

@@ -29,7 +29,8 @@ def main() -> None:
     try:
         application(prog_name="privtail")
     finally:
-        _let_go(sys.stdout)
+        for stream in (sys.stdout, sys.stderr):
+            _let_go(stream)
 
 
 def _let_go(stream: TextIO | None) -> None:

@@ -26,9 +26,10 @@ def algorithms() -> None:
 
     for row in (AUTO, *TABLE):
         named = row.name == "auto" or row.name in NAMES
+        home = "default" if row.name == "auto" else "algorithms"
         facts = {
             "paper": "from no paper" if row.paper == "-" else f"{row.paper}, {row.box}",
-            "class": f"privtail.algorithms.{row.algorithm.__name__}",
+            "class": f"privtail.{home}.{row.algorithm.__name__}",
             "runs": f"--algorithm {row.name}" if named else "in Python, as an object",
             "releases": row.cost,
             "privacy": f"{row.privacy}; replace_one and zero_out",

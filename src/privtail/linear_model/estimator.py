@@ -233,8 +233,6 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             X = as_plain_numbers(X)
             y = as_plain_numbers(y) if options.get("classes") is None else as_known(y)
         X = self._remembered(X, y, categories)
-        for text in target_among_features(X, y):
-            warnings.warn(text, AccuracyWarning, stacklevel=6)
         curator = Curator(
             X,
             y,
@@ -249,6 +247,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             assumptions=_OUTSIDE if self.invalid == "raise" else (),
             **options,
         )
+        for text in target_among_features(X, y):
+            warnings.warn(text, AccuracyWarning, stacklevel=6)
         if self.invalid == "raise":
             curator.refuse_non_finite()
         return curator
