@@ -26,14 +26,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.metrics import log_loss, mean_absolute_error, mean_poisson_deviance
 
-from benchmarks.packaged import INSTALLED, require_packages
+from benchmarks.packaged import FULL, INSTALLED, features, require_packages
 from privtail.linear_model import DPLADRegressor, DPLogisticRegression, DPPoissonRegressor
 
 LEAST, MOST = 1_300, 20_000
 """Rows of a table; of a longer one a sample is taken."""
 
-TARGETS, WORDS, FEATURES, FULL = 4, 20, 60, 0.7
-"""Targets of a table; different words of a column; features; the part of a column that is there."""
+TARGETS, WORDS, FEATURES = 4, 20, 60
+"""Targets of a table; different words of a column; features."""
 
 Doubles = NDArray[np.float64]
 
@@ -66,14 +66,6 @@ def kind_of(column: pd.Series) -> str | None:
     return "numbers" if pd.api.types.is_numeric_dtype(column) and values > 30 else None
 
 
-def features(frame: pd.DataFrame) -> Doubles:
-    """Numbers as they are, and words as indicators."""
-    numbers = frame.select_dtypes("number").columns
-    words = [c for c in frame.columns.difference(numbers) if frame[c].nunique() <= WORDS]
-    parts = [pd.get_dummies(frame[c].astype(str), drop_first=True) for c in words]
-    return np.hstack([part.to_numpy(float) for part in (frame[numbers], *parts)])
-
-
 def ratio(kind: str, X: Doubles, y: Any, X_test: Doubles, y_test: Any, **options: Any) -> float:
     """The loss of a fit on the test rows over that of a constant."""
     if kind == "labels":
@@ -100,7 +92,7 @@ def cells(folder: Path, epsilons: list[float], seeds: int) -> Iterator[dict[str,
         targets = [(c, kind) for c in frame.columns if (kind := kind_of(frame[c]))]
         for place in rng.permutation(len(targets))[:TARGETS]:
             target, kind = targets[place]
-            X = features(frame.drop(columns=target))
+            X = features(frame.drop(columns=target), WORDS)
             if not 1 <= X.shape[1] <= FEATURES:
                 continue
             y: Any = frame[target].to_numpy()

@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from benchmarks.real import HEADER, Table, fits
 
@@ -55,14 +56,19 @@ class Packaged:
         frame = _read(folder, self.path).drop(columns=list(self.without)).dropna()
         target = frame.pop(self.target)
         y = pd.factorize(target, sort=True)[0] if self.tasks == LABELS else target.to_numpy(float)
-        numbers = frame.select_dtypes("number").columns
-        words = [c for c in frame.columns.difference(numbers) if frame[c].nunique() <= WORDS]
-        indicators = [pd.get_dummies(frame[c].astype(str), drop_first=True) for c in words]
-        X = np.hstack([part.to_numpy(float) for part in (frame[numbers], *indicators)])
+        X = features(frame, WORDS)
         order = np.random.default_rng(0).permutation(len(y))
         train, test = order[: 3 * len(y) // 4], order[3 * len(y) // 4 :]
         name = f"{Path(self.path).stem.split('.')[0]} {self.target}"
         return Table(name[:20], X[train], y[train], X[test], y[test], self.tasks)
+
+
+def features(frame: pd.DataFrame, most: int) -> NDArray[np.float64]:
+    """Numbers as they are, and columns of at most so many different words as indicators."""
+    numbers = frame.select_dtypes("number").columns
+    words = [c for c in frame.columns.difference(numbers) if frame[c].nunique() <= most]
+    indicators = [pd.get_dummies(frame[c].astype(str), drop_first=True) for c in words]
+    return np.hstack([part.to_numpy(float) for part in (frame[numbers], *indicators)])
 
 
 def _read(folder: Path, path: str) -> pd.DataFrame:
