@@ -66,6 +66,24 @@ def report(done: int, planned: int, stage: str) -> None:
         display.show(done, planned, stage)
 
 
+class TimeLeft:
+    """Seconds left, by the pace since the first round: compilation comes before it."""
+
+    def __init__(self) -> None:
+        self.first = self.last = 0
+        self.began = 0.0
+
+    def after(self, done: int, planned: int) -> float | None:
+        """Seconds left after so many rounds; None while there is no pace, and at the end."""
+        now = time.monotonic()
+        if done <= self.last or not self.last:
+            self.first, self.began = done, now
+        self.last = done
+        if not self.first < done < planned:
+            return None
+        return (now - self.began) / (done - self.first) * (planned - done)
+
+
 @contextmanager
 def progress_bar(text: str = "privtail") -> Iterator[None]:
     """Show the rounds of all that happens inside as a bar with the time left.
@@ -129,15 +147,11 @@ class _Lines:
     """Ten lines for each fit."""
 
     def __init__(self, text: str) -> None:
-        self.text, self.began, self.last = text, time.monotonic(), 0
+        self.text, self.time_left = text, TimeLeft()
 
     def __call__(self, done: int, planned: int, stage: str) -> None:
-        now = time.monotonic()
-        if done <= self.last:
-            self.began = now
-        self.last = done
+        left = self.time_left.after(done, planned)
         if done == planned or done % max(1, planned // 10) == 0:
             where = f" ({stage})" if stage else ""
-            left = (now - self.began) / max(done, 1) * (planned - done)
-            until = f", {left:.0f} seconds left" if 0 < done < planned else ""
+            until = "" if left is None else f", {left:.0f} seconds left"
             sys.stderr.write(f"{self.text}: {done} of {planned} rounds{where}{until}\n")

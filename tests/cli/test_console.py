@@ -25,6 +25,24 @@ def test_long_work_says_a_line_now_and_then(monkeypatch, capsys):
     ]
 
 
+def test_the_time_left_does_not_count_what_is_compiled_before_the_first_round(monkeypatch, capsys):
+    """Also of a second fit, which counts from one again; a first round tells no pace."""
+    now = [0.0]
+    monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
+    line = console._lines("fitting")
+    for _ in range(2):
+        now[0] += 300.0
+        line(0, 100, "workers")
+        for done in range(1, 32):
+            now[0] += 1.0 if done > 1 else 100.0
+            line(done, 100, "")
+    said = capsys.readouterr().err.splitlines()
+    assert said == 2 * [
+        "fitting: round 1 of 100",
+        "fitting: round 31 of 100, 69 seconds left",
+    ]
+
+
 def test_short_work_says_nothing(shell, table):
     said = shell("mean", "claims.csv", "--column", "days", "--epsilon", 1).stderr
     assert len(said.splitlines()) == 1

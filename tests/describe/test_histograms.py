@@ -66,8 +66,9 @@ def test_refusals() -> None:
 
 @pytest.mark.parametrize("mistake", [{"bins": 10**9}, {"bins": 51}])
 def test_more_bins_than_rows_are_refused_before_they_take_memory(mistake):
-    with pytest.raises(InvalidInput, match="no more than the rows"):
+    with pytest.raises(InvalidInput, match=r"no more bins than rows: bins=50, or edges=") as caught:
         privtail.private_histogram(np.arange(50.0), epsilon=1.0, **mistake)
+    assert "--bins 50, or --edge 0" in caught.value.cli
 
 
 @pytest.mark.parametrize("epsilon", ["1", None, [1.0], True])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import mpmath
@@ -411,8 +412,30 @@ def test_a_label_of_three_per_cent_is_found() -> None:
     for seed in range(3):
         model = DPLogisticRegression(epsilon=1.0, noise="simulated", random_state=seed).fit(X, y)
         assert model.classes_.tolist() == [0, 1]
-    with pytest.raises(InvalidInput, match=r"A label needs about 749 of the n = 7,500 rows"):
+    with pytest.raises(
+        InvalidInput, match=r"A label needs about 749 of the n = 7,500 rows.* spent"
+    ):
         DPLogisticRegression(epsilon=0.1, noise="simulated", random_state=0).fit(X, y)
+
+
+@pytest.mark.parametrize("model", [DPLogisticRegression, partial(DPSparseClassifier, 1)])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_too_few_rows_for_two_labels_are_refused_before_the_charge(
+    model: Any, grouped: bool
+) -> None:
+    """88 rows must hold a label; 2 times that of one person."""
+    n = 175
+    ledger, X = Ledger(epsilon=1.0, delta=1e-6), np.zeros((n, 2))
+    groups = {"groups": np.arange(n)} if grouped else {}
+    fit = model(epsilon=1.0, ledger=ledger, max_rows=2 if grouped else None)
+    with pytest.raises(InvalidInput, match=r"No row was read.*classes=\[") as caught:
+        fit.fit(X, np.arange(n) % 2, **groups)
+    assert "--classes a,b" in caught.value.cli
+    assert not ledger.entries()
+    if not grouped:
+        assert "about 88 rows" in str(caught.value)
+        fit = model(epsilon=1.0, noise="simulated", random_state=1)
+        assert len(fit.fit(np.zeros((176, 2)), np.arange(176) % 2).classes_) == 2
 
 
 def test_without_delta_labels_are_declared() -> None:

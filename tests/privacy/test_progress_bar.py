@@ -51,11 +51,13 @@ def test_every_fit_has_a_bar_of_tqdm(monkeypatch):
 def test_without_tqdm_there_are_lines_with_the_time_left(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     with progress_bar("fit"):
-        for done in (1, 2):
-            report(done, 2, "descent")
-    first, last = capsys.readouterr().err.splitlines()
-    assert first == "fit: 1 of 2 rounds (descent), 0 seconds left"
-    assert last == "fit: 2 of 2 rounds (descent)"
+        for done in (1, 2, 3):
+            report(done, 3, "descent")
+    assert capsys.readouterr().err.splitlines() == [
+        "fit: 1 of 3 rounds (descent)",
+        "fit: 2 of 3 rounds (descent), 0 seconds left",
+        "fit: 3 of 3 rounds (descent)",
+    ]
 
 
 def interrupt(*_):

@@ -136,16 +136,18 @@ def counting(text: str, unit: str = "round") -> Iterator[None]:
 
 
 def _lines(text: str, unit: str = "round") -> Callable[[int, int, str], None]:
-    began = last = time.monotonic()
+    from privtail.progress import TimeLeft
+
+    last, time_left = time.monotonic(), TimeLeft()
 
     def line(done: int, planned: int, stage: str) -> None:
         nonlocal last
-        now = time.monotonic()
+        now, left = time.monotonic(), time_left.after(done, planned)
         if now - last >= _PAUSE and 0 < done < planned:
             last = now
-            left = (now - began) / done * (planned - done)
             where = f" ({stage})" if stage else ""
-            say(f"{text}: {unit} {done} of {planned}{where}, {left:.0f} seconds left")
+            until = "" if left is None else f", {left:.0f} seconds left"
+            say(f"{text}: {unit} {done} of {planned}{where}{until}")
 
     return line
 

@@ -239,7 +239,12 @@ def private_histogram(
         bins + 1 if given is None else len(given),
     )
     if given is None and bins > curator.problem.n:
-        raise InvalidInput(f"bins must be no more than the rows: {bins} for {curator.problem.n}.")
+        n = curator.problem.n
+        raise InvalidInput(
+            f"There are {n:,} rows and {bins:,} bins. Ask for no more bins than rows:",
+            f"bins={n}, or edges=[0, 10, 100].",
+            cli=f"--bins {n}, or --edge 0 --edge 10 --edge 100.",
+        )
     fraction = 0.0 if given is not None else EDGES_FRACTION
 
     def law(multiplier: float) -> GaussianNoise:

@@ -19,7 +19,7 @@ from privtail.errors import InvalidInput
 from privtail.linear_model.estimator import as_a_whole
 from privtail.linear_model.fitting import PrivateLinearModel, require_number
 from privtail.linear_model.partitionwise import partitionwise
-from privtail.linear_model.planning import enough
+from privtail.linear_model.planning import enough, too_few_rows
 from privtail.losses import LogisticLoss, Loss, MultinomialLoss, WeightedLoss
 from privtail.model.predicting import Link, label_array, likely_labels, probabilities
 from privtail.trusted.curator import Curator
@@ -135,6 +135,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             outputs=outputs_of(len(declared or (0, 1))),
             classes=declared or (),
         )
+        if declared is None:
+            self._require_enough_rows(curator.problem)
         plan = self._open(curator)
         algorithm, domain = self._algorithm(), self._domain(curator.problem.n)
         notes: tuple[str, ...] = ()
@@ -253,6 +255,16 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         part = enough(StabilityHistogram(whole, delta), problem) / problem.n
         share = min(MOST_FOR_LABELS, (4 * part) ** (2 / 3))
         return StabilityHistogram(whole / math.sqrt(share), delta)
+
+    def _require_enough_rows(self, problem: Problem) -> None:
+        """Refuse, before the charge, what finds no two labels even where each has half the rows."""
+        needed = enough(self._labels(problem), problem)
+        if problem.n < 2 * needed:
+            raise InvalidInput(
+                f"{too_few_rows(needed, problem.n)} No row was read. Declare the labels:",
+                "classes=[...].",
+                cli="--classes a,b",
+            )
 
     def _bought(self, curator: Curator) -> list[Any]:
         mechanism = self._labels(curator.problem)
