@@ -433,7 +433,7 @@ def test_too_few_rows_for_two_labels_are_refused_before_the_charge(
     assert "--classes a,b" in caught.value.cli
     assert not ledger.entries()
     if not grouped:
-        assert "about 88 rows" in str(caught.value)
+        assert "about 88 rows hold" in str(caught.value)
         fit = model(epsilon=1.0, noise="simulated", random_state=1)
         assert len(fit.fit(np.zeros((176, 2)), np.arange(176) % 2).classes_) == 2
 

@@ -19,7 +19,7 @@ from privtail.errors import InvalidInput
 from privtail.linear_model.estimator import as_a_whole
 from privtail.linear_model.fitting import PrivateLinearModel, require_number
 from privtail.linear_model.partitionwise import partitionwise
-from privtail.linear_model.planning import enough, too_few_rows
+from privtail.linear_model.planning import enough
 from privtail.losses import LogisticLoss, Loss, MultinomialLoss, WeightedLoss
 from privtail.model.predicting import Link, label_array, likely_labels, probabilities
 from privtail.trusted.curator import Curator
@@ -261,7 +261,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         needed = enough(self._labels(problem), problem)
         if problem.n < 2 * needed:
             raise InvalidInput(
-                f"{too_few_rows(needed, problem.n)} No row was read. Declare the labels:",
+                f"Labels are found if about {needed:,} rows hold each, which is too many for two "
+                f"of n = {problem.n:,} rows. No row was read. Declare the labels:",
                 "classes=[...].",
                 cli="--classes a,b",
             )

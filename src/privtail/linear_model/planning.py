@@ -132,7 +132,10 @@ class FitPlan:
         for _, event in self._asked("labels"):
             enough = self._enough(event)
             if n < 2 * enough:
-                yield NoiseWarning(f"{too_few_rows(enough, n)} Declare the classes.")
+                yield NoiseWarning(
+                    f"A label is found if about {enough:,} rows hold it, which is too many for two "
+                    f"labels of n = {n:,} rows. Declare the classes."
+                )
         if self.noise_error == math.inf:
             yield NoiseWarning(
                 "The budget is so small that only a constant is fitted, without slopes. More rows "
@@ -246,14 +249,6 @@ class FitPlan:
 def _below_one_of(n: int) -> float:
     """A power of ten, a tenth of 1/n at most."""
     return 10.0 ** -(len(str(n - 1)) + 1)
-
-
-def too_few_rows(needed: int, n: int) -> str:
-    """Why labels that are not declared cannot be found: two need ``needed`` of ``n`` rows each."""
-    return (
-        f"A label is found if about {needed:,} rows hold it, which is too many for two labels of "
-        f"n = {n:,} rows."
-    )
 
 
 def enough(mechanism: StabilityHistogram, problem: Problem) -> int:
