@@ -12,7 +12,7 @@ from scipy.special import ndtr, ndtri
 
 from privtail.default.fit import Decision, Fit
 from privtail.losses import AmountLoss, Loss
-from privtail.losses.magnitudes import curvature_of, loss_off_by
+from privtail.losses.magnitudes import loss_off_by
 from privtail.robust_means import ClampedMean
 from privtail.summaries.summary import MAX_REACH
 from privtail.trusted.batch import Batch
@@ -67,8 +67,8 @@ class LimitExtrapolation:
     hides may lie beyond it: a heavy tail that the slopes predict well, or values that they predict
     badly, such as a code for missing values (-999), a few rows in another unit, or an effect that
     levels off. The mean gain of clipping the model at the tails, over the model itself, is
-    released. The gain of a record is clamped at the loss where residuals are clipped, so the
-    comparison counts records, however far they are.
+    released. The gain of a record is clamped at the loss of a margin that is off by half a scale of
+    the target, so the comparison counts records, however far they are.
 
     Values are clipped at r^(1 - z) lengths of their tails, where r is `NEUTRAL_REACH` and z is the
     gain in standard deviations of its noise. The first `Tuning.significant` deviations of a loss
@@ -84,8 +84,8 @@ class LimitExtrapolation:
         return self.improvement.plan(problem, self.releases, "extrapolation")
 
     def run(self, fit: Fit) -> None:
-        scale, ranges = fit.standard.target.scale, fit.prediction_ranges(1.0)
-        clamp = loss_off_by(fit.loss, min(scale, fit.threshold / curvature_of(fit.loss, scale)))
+        clamp = loss_off_by(fit.loss, fit.standard.target.scale / 2)
+        ranges = fit.prediction_ranges(1.0)
         gain = self.improvement.release(fit.everyone(), fit.loss, fit.w, fit.w, clamp, ranges)
         gain /= max(self.improvement.deviation(fit.problem), float(np.finfo(np.float64).tiny))
         exponent = 1 - max(gain, min(gain + fit.tuning.significant, 0.0))
