@@ -3,9 +3,9 @@
 An estimator takes a list of them as ``features``. They are computed inside the fit and inside
 predictions, row by row, of arrays, frames and files alike, and a written model holds them: nobody
 prepares data before ``predict``. Numbers in them are public: choose them without looking at private
-rows, or buy them (`private_knots`). They are bought before a fit and not inside it: a declaration
-holds public numbers, a fit is planned by how many features these give, and knots that were bought
-serve a cross, every fold and the next model.
+rows, or release them (`private_knots`). They are released before a fit and not inside it: a
+declaration holds public numbers, a fit is planned by how many features these give, and released
+knots serve a cross, every fold and the next model.
 
 Columns of an array are called ``x0``, ``x1`` and so on.
 """
@@ -36,7 +36,7 @@ def bins(column: str, edges: Sequence[float]) -> Bins:
     column : str
         A column of numbers.
     edges : sequence of float
-        Public numbers, ascending; one or more. `private_knots` buys them.
+        Public numbers, ascending; one or more. `private_knots` releases them.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def spline(column: str, knots: Sequence[float], degree: Literal[1, 3] = 3) -> Sp
     column : str
         A column of numbers.
     knots : sequence of float
-        Public numbers, ascending; two or more. `private_knots` buys them.
+        Public numbers, ascending; two or more. `private_knots` releases them.
     degree : {1, 3}, default=3
         1: lines between the knots. 3: cubic pieces.
 

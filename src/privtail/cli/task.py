@@ -29,7 +29,7 @@ class Task:
     target : the column to predict.
     model : name of the model.
     columns : the features, in order.
-    classes : declared labels of the target; None for numbers, and for labels still to buy.
+    classes : declared labels of the target; None for numbers and for undeclared labels.
     encoding : what is declared of the features beside categories.
     """
 

@@ -58,8 +58,8 @@ def evaluate(
     Pass rows that the model was not fitted to: on its own rows a model looks better than it is.
     Nobody has to know a bound on the errors.
 
-    **Numbers.** 20 % of epsilon and of delta buy the mean and the scale of the target. The rest
-    buys private means of absolute and squared errors, of the model and of the constant that
+    **Numbers.** 20 % of epsilon and of delta pay for the mean and the scale of the target. The rest
+    pays for private means of absolute and squared errors, of the model and of the constant that
     predicts this mean (`privtail.private_mean`, whose intervals hold what was clipped). R2 is 1
     less the ratio of the squared errors. Noise moves the constant away from the true mean, so R2
     is larger than scikit-learn's, on average by the square of that noise over the variance.
@@ -68,7 +68,7 @@ def evaluate(
     this deviance to that of the constant. With an exposure the constant predicts the mean rate
     times the exposure.
 
-    For a model of a quantile 30 % of the budget buy its coverage: the share of targets that are
+    For a model of a quantile 30 % of the budget pay for its coverage: the share of targets that are
     at most the prediction, to be compared with the quantile.
 
     Where the mean of the target is not reliable, errors have no upper end: rows that noise hides

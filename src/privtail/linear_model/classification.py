@@ -31,13 +31,13 @@ from privtail.trusted.sampling import Everyone
 from privtail.trusted.tables import canonical_label
 
 LABELS_DELTA = 0.009
-"""Part of delta that buys undeclared labels: a ledger keeps a hundredth for that."""
+"""Part of delta for the release of undeclared labels: a ledger keeps a hundredth for that."""
 
 MOST_FOR_LABELS = 0.25
-"""Part of the budget, in squares of sensitivity over noise, that buys undeclared labels at most."""
+"""Most of the budget for undeclared labels, in squares of sensitivity over noise."""
 
 MOST_CLASSES = 64
-"""Room in the plan for labels that are still to buy."""
+"""Room in the plan for labels that are not released yet."""
 
 LABELS_PLANNED = (
     "The labels were found privately. The releases above are listed as planned, for "
@@ -142,7 +142,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         notes: tuple[str, ...] = ()
         with self._watched():
             if declared is None:
-                found = sorted_labels(self._bought(curator))
+                found = sorted_labels(self._found_labels(curator))
                 declared = found[:MOST_CLASSES]
                 note = LABELS_PLANNED if found == declared else LABELS_LEFT_OUT
                 notes = (note.format(found=len(found)),)
@@ -216,7 +216,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             )
         return declared
 
-    # ---------------------------------------------------------------- what is bought
+    # ---------------------------------------------------------------- what is released
 
     def _releases(
         self, algorithm: Algorithm, problem: Problem
@@ -267,7 +267,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
                 cli="--classes a,b",
             )
 
-    def _bought(self, curator: Curator) -> list[Any]:
+    def _found_labels(self, curator: Curator) -> list[Any]:
         mechanism = self._labels(curator.problem)
         found = next(curator.rounds(Everyone(), 1)).labels(mechanism)
         if len(found) < 2:
@@ -292,7 +292,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
     def _weights(
         self, curator: Curator, declared: Sequence[Any], multiplier: float
     ) -> tuple[float, ...] | None:
-        """A weight for every class, or None; balanced ones are bought."""
+        """A weight for every class, or None; balanced ones are released."""
         if self.class_weight is None:
             return None
         if isinstance(self.class_weight, Mapping):

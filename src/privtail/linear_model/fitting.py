@@ -258,7 +258,7 @@ class PrivateLinearModel(FittedLinearModel):
 
     @abstractmethod
     def _loss(self) -> AnyLoss:
-        """What is minimised; of labels without weights, and with room for those still to buy."""
+        """What is minimised; of labels without weights, and with room for undeclared ones."""
 
     @abstractmethod
     def _domain(self, n: int) -> Domain:
@@ -269,7 +269,7 @@ class PrivateLinearModel(FittedLinearModel):
         """The algorithm called ``"auto"``, with privacy."""
 
     _target_kind: ClassVar[Targets] = "real"
-    """What the target holds; the scale of real numbers is bought."""
+    """What the target holds; the scale of real numbers is released."""
 
     def _noiseless(self) -> Algorithm:
         """The algorithm called ``"auto"``, without privacy."""
@@ -280,7 +280,7 @@ class PrivateLinearModel(FittedLinearModel):
         return None
 
     def _most_outputs(self) -> int | None:
-        """How many outputs a plan has room for that are still to buy; None where they are known."""
+        """How many outputs a plan has room for if labels are undeclared; None otherwise."""
         return None
 
     def _curvature(self) -> float:

@@ -290,7 +290,7 @@ def _ascending(of: str, what: str, values: Any, least: int) -> tuple[float, ...]
     if not listed or len(values) < least:
         raise InvalidInput(
             f"{of} needs a list of {least} or more public {what}, got {values!r}. "
-            "privtail.features.private_knots(column, epsilon=...) buys such a list."
+            "privtail.features.private_knots(column, epsilon=...) releases such a list."
         )
     numbers = tuple(_number(of, what, value) for value in values)
     if any(high <= low for low, high in itertools.pairwise(numbers)):

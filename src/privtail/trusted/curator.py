@@ -100,7 +100,7 @@ class Curator:
     random_state : seed of public choices (deals into blocks and parts), and of the simulated noise.
     intercept : add an implicit constant feature, the last row of w.
     outputs : K, columns of w.
-    classes : declared labels, in order; None for a numeric target; ``()`` for labels still to buy.
+    classes : declared labels, in order; None for a numeric target; ``()`` before their release.
     categories : column -> declared categories, for data frames and mappings; None: there are none.
     encoding : what else is declared of the features, such as what a missing number counts as.
     exposure : (n,) on how much each target was counted, or None: its logarithm is added to margins.

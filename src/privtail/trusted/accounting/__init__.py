@@ -1,1 +1,1 @@
-"""Privacy theorems as curves: what epsilon a delta buys, and the other way round."""
+"""Privacy theorems as curves: the epsilon for a delta, and the delta for an epsilon."""

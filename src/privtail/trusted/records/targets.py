@@ -1,4 +1,4 @@
-"""Targets: numbers, or labels coded against a declared (or bought) list of classes."""
+"""Targets: numbers, or labels coded against a declared (or released) list of classes."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ class Labels(PrivateRows):
     def codes(self, ids: slice | NDArray[np.int64]) -> NDArray[np.int32]:
         """Codes of these ids; -1 where the label is not declared."""
         if self._declared is None:
-            raise InvalidInput("Declare the classes, or buy them with labels(), before this.")
+            raise InvalidInput("Declare the classes, or release them with labels(), before this.")
         found = self._distinct()
         codes = self._codes
         if codes is None:
