@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -21,6 +22,15 @@ def meant(name: str, known: Iterable[str]) -> str | None:
     names = list(known)
     near = get_close_matches(name.lower(), [one.lower() for one in names], 1, 0.6)
     return next((one for one in names if one.lower() in near), None)
+
+
+def digits(least: int, *numbers: float | None) -> int:
+    """Significant digits, ``least`` or more, that show numbers to a hundredth of their distance."""
+    known = [x for x in numbers if x is not None and math.isfinite(x)]
+    wide = max(known, default=0.0) - min(known, default=0.0)
+    if not 0 < wide < math.inf:
+        return least
+    return min(max(least, 3 + math.ceil(math.log10(max(map(abs, known)) / wide))), 17)
 
 
 def printable(text: str, stream: Any = None) -> str:

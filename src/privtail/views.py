@@ -10,6 +10,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
+
+from privtail.spelling import digits
 
 MOST = 25
 """Numbers in one picture."""
@@ -43,6 +46,16 @@ class Row:
         value_, low_, high_ = (float(x) if math.isfinite(x) else None for x in (value, low, high))
         return cls(name, value_, low_, high_)
 
+    def digits(self, least: int) -> int:
+        """How many digits tell the ends of its interval apart."""
+        return digits(least, self.value, self.low, self.high)
+
+
+def bins(edges: Sequence[float]) -> list[str]:
+    """What every bin is called: its edges, with digits that tell the nearest two apart."""
+    many = max(digits(6, *pair) for pair in pairwise(edges))
+    return [f"{start:.{many}g} to {end:.{many}g}" for start, end in pairwise(edges)]
+
 
 def table(
     head: Sequence[str], rows: Iterable[Sequence[str]], below: Iterable[str] = (), caption: str = ""
@@ -63,7 +76,7 @@ def table(
 def numbers(rows: Iterable[Row], below: Iterable[str] = (), caption: str = "") -> str:
     """A table of numbers with the ends of their intervals."""
     cells = (
-        (row.name, *(missing if x is None else shown(x, 4) for x, missing in zip(
+        (row.name, *(missing if x is None else shown(x, row.digits(4)) for x, missing in zip(
             (row.value, row.low, row.high), ("not known", "open", "open"), strict=True,
         )))
         for row in rows
@@ -121,10 +134,13 @@ def intervals(rows: Sequence[Row], title: str, *, zero: bool) -> str:
         parts.append(
             f'<circle class="dot" fill="#0072b2" cx="{at(row.value):.1f}" cy="{y}" r="4.5"/>'
         )
-        parts.append(f'<text x="{_WIDTH - _RIGHT + 10}" y="{y + 4}">{shown(row.value, 4)}</text>')
+        parts.append(
+            f'<text x="{_WIDTH - _RIGHT + 10}" y="{y + 4}">{shown(row.value, row.digits(4))}</text>'
+        )
+    many = digits(4, least, most)
     for x, anchor in ((least, "start"), (most, "end")):
         parts.append(f'<text class="soft" x="{at(x):.1f}" y="{height - 10}" '
-                     f'text-anchor="{anchor}">{shown(x, 4)}</text>')  # fmt: skip
+                     f'text-anchor="{anchor}">{shown(x, many)}</text>')  # fmt: skip
     said = "; ".join(_said(row) for row in rows)
     return svg(_WIDTH, height, title, said, parts)
 
@@ -154,7 +170,7 @@ def bars(edges: Sequence[float], rows: Sequence[Row], title: str) -> str:
     step = math.ceil(len(rows) / (_LABELS - 1))
     parts += [
         f'<text class="soft" x="{left + wide * j:.1f}" y="{floor + 20}" text-anchor="middle">'
-        f"{shown(float(edges[j]), 4)}</text>"
+        f"{shown(float(edges[j]), digits(4, edges[0], edges[-1]))}</text>"
         for j in range(0, len(edges), step)
     ]
     return svg(_WIDTH, height, title, "; ".join(map(_said, rows)), parts)
@@ -172,8 +188,9 @@ def _said(row: Row) -> str:
         return f"{row.name} is not known"
     if row.base:
         return f"{row.name} is a base level, 0"
-    low, high = ("open" if end is None else shown(end, 4) for end in (row.low, row.high))
-    return f"{row.name} {shown(row.value, 4)}, from {low} to {high}"
+    many = row.digits(4)
+    low, high = ("open" if end is None else shown(end, many) for end in (row.low, row.high))
+    return f"{row.name} {shown(row.value, many)}, from {low} to {high}"
 
 
 def short(name: str) -> str:

@@ -13,6 +13,7 @@ import pytest
 import privtail
 from privtail.errors import AccuracyWarning
 from privtail.linear_model import DPLinearRegression
+from privtail.spelling import digits
 
 SIMULATED: Any = {"noise": "simulated", "random_state": 0}
 ODD = '<b class="x">odd & "so"</b>'
@@ -99,7 +100,7 @@ def test_the_words_of_a_picture_are_its_numbers() -> None:
     found = privtail.private_histogram(frame()["days"], edges=[-1, 0, 2], epsilon=1, **SIMULATED)
     said = Elements(found._repr_html_()).pictures[0]["aria-label"]
     low, high = found.conf_int()[0]
-    bin_ = f"-1 to 0 {found.counts[0]:.4g}, from {low:.4g} to {high:.4g}"
+    bin_ = f"-1 to 0 {found.counts[0]:.5g}, from {low:.5g} to {high:.5g}"
     assert said == f"Rows in each bin: {bin_}; " + str(said).split("; ", 1)[1]
     assert Elements(found._repr_html_()).seen.count("rect") == 2
 
@@ -121,3 +122,26 @@ def test_few_rows_are_shown_too(rows: int) -> None:
         privtail.private_histogram(x, 1, **options), privtail.private_correlation(x, **options),
     ):  # fmt: skip
         assert not Elements(found._repr_html_()).open
+
+
+def test_numbers_far_from_zero_are_shown_with_digits_that_tell_them_apart():
+    """Six digits said that three quartiles were one, in intervals that did not hold them."""
+    x = 1e6 + np.random.default_rng(0).normal(size=20_000)
+    chance = {"epsilon": 1.0, "noise": "simulated", "random_state": 1}
+    mean, quartiles = privtail.private_mean(x, **chance), privtail.private_quantile(x, **chance)
+    histogram = privtail.private_histogram(x, edges=1e6 + np.arange(-1.0, 2.0) / 2, **chance)
+    (low, high), lines = mean.conf_int(sampling=False), str(histogram).splitlines()
+    shown = [float(part.strip("[],")) for part in str(mean).split()[:3]]
+    assert shown == pytest.approx([mean.value, low, high], abs=(high - low) / 50)
+    for line, value in zip(str(quartiles).splitlines(), quartiles.value, strict=False):
+        assert float(line.split()[2]) == pytest.approx(value, abs=1e-3)
+    assert lines[1].startswith("999999.5 to 1000000: ")
+    assert lines[2].startswith("1000000 to 1000000.5: ")
+    assert "999999.5 to 1000000</th>" in histogram._repr_html_()
+    assert "1000000.00" in quartiles._repr_html_() or "999999.99" in quartiles._repr_html_()
+
+
+def test_digits():
+    assert [digits(4, 0.0, 10.0), digits(4, 3.0, 3.0), digits(4, None, np.inf)] == [4, 4, 4]
+    assert [digits(4, 999_999.0, 1e6), digits(6, 1e6, 1e6 + 1)] == [9, 10]
+    assert digits(4, 1.0, np.nextafter(1.0, 2)) == 17

@@ -22,6 +22,7 @@ from privtail.cli.options import (
     counted,
 )
 from privtail.errors import InvalidInput
+from privtail.spelling import digits
 
 if TYPE_CHECKING:
     from privtail.cli.schema import Label
@@ -109,9 +110,10 @@ def mean(
         where = f"{', '.join(map(str, group))}: " if group else ""
         for name, one in found.items():
             low, high = (math.nan if end is None else end for end in one["interval"])
-            within = f"[{low:.6g}, {high:.6g}]".replace("nan", "unknown")
+            shown = digits(6, low, high)
+            within = f"[{low:.{shown}g}, {high:.{shown}g}]".replace("nan", "unknown")
             doubt = "" if one["reliable"] else "  (not reliable: the notes say why)"
-            lines.append(f"{where}{name} = {one['mean']:.6g} in {within}{doubt}")
+            lines.append(f"{where}{name} = {one['mean']:.{shown}g} in {within}{doubt}")
     lines.append(
         f"[...] is a 95 % interval for the mean of these rows: it allows for noise and clipping, "
         f"not for sampling\n\n{estimate.privacy_}"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privtail.coefficients import normal_quantile
 from privtail.errors import InvalidInput
-from privtail.spelling import printable
+from privtail.spelling import digits, printable
 from privtail.statement import Statement, unkept
 from privtail.views import MOST, Row, framed, intervals, numbers
 
@@ -197,8 +197,10 @@ class QuantileEstimate:
 
     def __repr__(self) -> str:
         lines = [
-            f"{name} {level:g}: {facts['value']:.6g} in [{facts['low']:.6g}, {facts['high']:.6g}]"
+            f"{name} {level:g}: {value:.{shown}g} in [{low:.{shown}g}, {high:.{shown}g}]"
             for name, levels in self.to_dict().items()
             for level, facts in levels.items()
+            for value, low, high in [facts.values()]
+            for shown in [digits(6, low, high)]
         ]
         return printable("\n".join([*lines, *unkept(self.privacy_)]))

@@ -118,11 +118,8 @@ class HistogramEstimate:
         }
 
     def _repr_html_(self) -> str:
-        bins = zip(self.edges, self.edges[1:], self.counts, self.conf_int(), strict=False)
-        rows = [
-            views.Row.of(f"{start:.6g} to {end:.6g}", count, *ends)
-            for start, end, count, ends in bins
-        ]
+        bins = zip(views.bins(self.edges.tolist()), self.counts, self.conf_int(), strict=True)
+        rows = [views.Row.of(name, count, *ends) for name, count, ends in bins]
         below, above = max(self.below, 0.0), max(self.above, 0.0)
         said = (
             f"About {below:,.0f} rows lie below the bins, and {above:,.0f} above.",
@@ -133,10 +130,9 @@ class HistogramEstimate:
         return picture + views.numbers(rows, said)
 
     def __str__(self) -> str:
-        bins = zip(self.edges, self.edges[1:], self.counts, self.conf_int(), strict=False)
+        bins = zip(views.bins(self.edges.tolist()), self.counts, self.conf_int(), strict=True)
         lines = [
-            f"{start:.6g} to {end:.6g}: {count:,.0f} [{low:,.0f}, {high:,.0f}]"
-            for start, end, count, (low, high) in bins
+            f"{name}: {count:,.0f} [{low:,.0f}, {high:,.0f}]" for name, count, (low, high) in bins
         ]
         return printable("\n".join([
             f"below: {self.below:,.0f}", *lines, f"above: {self.above:,.0f}",

@@ -20,7 +20,7 @@ from privtail.describe.tabled import tabled
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.ledgers import interruptible
 from privtail.promised import Promised
-from privtail.spelling import printable
+from privtail.spelling import digits, printable
 from privtail.statement import Statement, state
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.ledger import Ledger
@@ -100,10 +100,14 @@ class MatrixEstimate:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.value, dtype=dtype)
 
+    def _told(self, j: int, k: int, within: str = "") -> str:
+        low, high = self.low[j, k], self.high[j, k]
+        shown = digits(4, low, high)
+        return f"{self.value[j, k]:.{shown}g}{within} [{low:.{shown}g}, {high:.{shown}g}]"
+
     def __repr__(self) -> str:
         lines = [
-            f"{self.columns[j]}, {self.columns[k]}: {self.value[j, k]:.4g} in "
-            f"[{self.low[j, k]:.4g}, {self.high[j, k]:.4g}]"
+            f"{self.columns[j]}, {self.columns[k]}: {self._told(int(j), int(k), ' in')}"
             + ("" if self.reliable[j, k] else "  not reliable")
             for j, k in zip(*np.triu_indices(len(self.columns)), strict=True)
         ]
@@ -114,11 +118,7 @@ class MatrixEstimate:
         rows = (
             (
                 str(self.columns[j]),
-                *(
-                    f"{self.value[j, k]:.4g} [{self.low[j, k]:.4g}, {self.high[j, k]:.4g}]"
-                    + "*" * (not self.reliable[j, k])
-                    for k in d
-                ),
+                *(self._told(j, k) + "*" * (not self.reliable[j, k]) for k in d),
             )
             for j in d
         )

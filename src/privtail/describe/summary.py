@@ -22,7 +22,7 @@ from privtail.describe.tabled import tabled
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.ledgers import interruptible
 from privtail.promised import Promised
-from privtail.spelling import printable
+from privtail.spelling import digits, printable
 from privtail.statement import Statement, state
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.curator import Curator
@@ -419,6 +419,4 @@ def _said(fact: str, x: Fact) -> str:
         return f"{100 * x.value:.1f} %{star}"
     if fact == "count":
         return f"{x.value:,.0f}{star}"
-    wide = x.high - x.low
-    shown = math.log10(abs(x.value) / wide) if x.value and 0 < wide < math.inf else 0.0
-    return f"{x.value:.{min(max(4, 3 + math.ceil(shown)), 10)}g}{star}"
+    return f"{x.value:.{digits(4, x.low, x.high)}g}{star}"

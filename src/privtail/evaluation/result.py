@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
+from privtail.spelling import digits
 from privtail.statement import Statement, unkept
 from privtail.views import Row, numbers
 
@@ -59,7 +60,8 @@ class Estimate:
         return self.value
 
     def __str__(self) -> str:
-        return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
+        shown = digits(4, self.low, self.high)
+        return f"{self.value:.{shown}g} [{self.low:.{shown}g}, {self.high:.{shown}g}]"
 
 
 @dataclass(frozen=True, eq=False)

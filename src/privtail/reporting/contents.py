@@ -15,7 +15,7 @@ from privtail.errors import InvalidInput
 from privtail.json_files import json_of
 from privtail.model import Model
 from privtail.statement import Statement
-from privtail.views import Row
+from privtail.views import Row, bins
 
 MEANT = {
     "mae": "the mean absolute error",
@@ -225,9 +225,9 @@ def _histogram(written: Mapping[str, Any], file: str) -> Content:
     statement, edges = Statement.from_json(written["statement"]), written["edges"]
     below, above = (max(written[side], 0.0) for side in ("below", "above"))
     rows = tuple(
-        Row(f"{start:.6g} to {end:.6g}", *facts)
-        for start, end, *facts in zip(
-            edges[:-1], edges[1:], written["counts"], written["low"], written["high"], strict=True
+        Row(*facts)
+        for facts in zip(
+            bins(edges), written["counts"], written["low"], written["high"], strict=True
         )
     )
     described = (

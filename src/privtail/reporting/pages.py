@@ -217,10 +217,11 @@ def _alike(rows: Sequence[Row]) -> bool:
 
 def _numbers(rows: Sequence[Row]) -> str:
     cells = "".join(
-        f'<tr><th scope="row">{escape(row.name)}</th>{_cell(row.value, "not known")}'
-        f"{_cell(row.low, 'base level' if row.base else 'open')}"
-        f"{_cell(row.high, '' if row.base else 'open')}</tr>"
+        f'<tr><th scope="row">{escape(row.name)}</th>{_cell(row.value, many, "not known")}'
+        f"{_cell(row.low, many, 'base level' if row.base else 'open')}"
+        f"{_cell(row.high, many, '' if row.base else 'open')}</tr>"
         for row in rows
+        for many in [row.digits(5)]
     )
     head = "".join(f'<th scope="col">{name}</th>' for name in ("", "value", "from", "to"))
     table = f'<div class="wide"><table><tr>{head}</tr>{cells}</table></div>'
@@ -229,8 +230,8 @@ def _numbers(rows: Sequence[Row]) -> str:
     return f"<details><summary>Show all {len(rows)} numbers</summary>{table}</details>"
 
 
-def _cell(x: float | None, missing: str) -> str:
-    return f'<td class="soft">{missing}</td>' if x is None else f"<td>{shown(x, 5)}</td>"
+def _cell(x: float | None, many: int, missing: str) -> str:
+    return f'<td class="soft">{missing}</td>' if x is None else f"<td>{shown(x, many)}</td>"
 
 
 def _spent(named: Mapping[Statement, str]) -> str:
