@@ -9,10 +9,10 @@ from dataclasses import dataclass
 class Tuning:
     """The tuned numbers of the default, with their units.
 
-    `ScaledDescent` takes others, for least squares as the ``algorithm``
-    ``ScaledDescent(squares=True, tuning=Tuning(clipped_fraction=0.1))``. Most were chosen on
-    ``benchmarks/comparison``. ``docs/ablation.md`` says how errors change with another value, also
-    on other tables. The numbers of column summaries are in ``privtail/summaries``.
+    To change one for least squares, import both classes from `privtail.default` and give as the
+    ``algorithm`` ``ScaledDescent(squares=True, tuning=Tuning(clipped_fraction=0.1))``. Most were
+    chosen on ``benchmarks/comparison``. ``docs/ablation.md`` says how errors change with another
+    value, also on other tables. The numbers of column summaries are in ``privtail/summaries``.
 
     Parameters
     ----------
