@@ -51,7 +51,8 @@ RELEASES = {
 def test_what_is_written_is_charged_verified_and_reported(shell, claims, name):
     verb = name.removesuffix("-by")
     words = [verb, claims, *RELEASES[name], "--epsilon", 2, "--ledger", "budget.jsonl"]
-    shell(*words, "--out", "found.json")
+    printed = shell(*words, "--out", "found.json").stdout
+    assert printed.count("-differentially private for one row") == 1
     written = json.loads(Path("found.json").read_text(encoding="utf-8"))
     assert written["format"] == f"privtail-{verb}"
     assert verify(written["statement"])
@@ -121,12 +122,13 @@ def test_rows_of_a_typed_file_are_counted_without_its_text(shell, claims):
         (["count", "--by", "a=1", "--by", "b=1", "--by", "c=1"], "Leave a --by out"),
         (["quantile", "--column", "pay"], "no column 'pay'"),
         (["quantile", "--column", "place"], "text"),
-        (["quantile", "--column", "cost", "--level", 2], "between 0 and 1"),
+        (["quantile", "--column", "cost", "--level", 2], "example --level 0.25"),
         (["quantile", "--column", "cost", "--confidence", 2], "confidence"),
         (["histogram", "--column", "place"], "text"),
         (["histogram", "--column", "cost", "--bins", 0], "at least 1"),
         (["histogram", "--column", "cost", "--bins", 5, "--edge", 1], "--bins out"),
-        (["histogram", "--column", "cost", "--edge", 1], "ascending"),
+        (["histogram", "--column", "cost", "--edge", 1], "ascending numbers, for example --edge 0"),
+        (["histogram", "--column", "cost", "--bins", 4_001], "than rows: --bins 4000"),
         (["mean", "--column", "late", "--by", "late=0,1"], "leave out its --column"),
         (["mean", "--column", "place", "--by", "late=0,1"], "text"),
         (["mean", "--column", "cost", "--by", "late=0,1", "--method", "ksu"], "--method out"),
@@ -150,3 +152,9 @@ def test_epsilon_zero_and_a_table_without_rows_are_refused(shell, claims, name):
     assert "epsilon" in shell.refused(name, claims, *RELEASES[name], "--epsilon", 0)
     arrow_csv.write_csv(arrow_csv.read_csv(claims).slice(0, 0), "none.csv")
     assert "no rows" in shell.refused(name, "none.csv", *RELEASES[name], "--epsilon", 1)
+
+
+def test_every_column_of_numbers_is_named_where_text_must_be_left_out(shell, claims):
+    """The first alone may be an id."""
+    said = shell.refused("summarize", claims, "--epsilon", 1)
+    assert "--column cost --column days --column late --column person" in said

@@ -8,10 +8,10 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import typer
 
@@ -21,6 +21,7 @@ from privtail.ledgers import charged
 from privtail.spelling import printable
 
 if TYPE_CHECKING:
+    from privtail.statement import Statement
     from privtail.trusted.budget import Budget
     from privtail.trusted.ledger import Ledger
 
@@ -47,6 +48,23 @@ def show_bought(text: str, name: str) -> None:
         show(text)
     except OSError:
         say(f"Standard output failed. What the budget paid for is {_kept(text, name)}")
+
+
+def deliver(
+    name: str, text: str, statement: Statement, content: Mapping[str, Any], out: Path | None, *,
+    overwrite: bool, warned: Iterable[str] = (),
+) -> None:  # fmt: skip
+    """Print what was released, its statement and warnings, and write ``content`` where asked."""
+    from privtail.written import written_json
+
+    said = text.removesuffix(statement.headline).rstrip()  # the statement begins with it
+    show_bought(f"{said}\n\n{statement}", name)
+    for warning in warned:
+        say(f"\nWarning. {warning}")
+    if out is not None:
+        content = {"format": f"privtail-{name}", "version": 1, **content}
+        written_json(out, content, overwrite=overwrite)
+        say(f"\nwrote {out}")
 
 
 def _kept(text: str, name: str) -> str:

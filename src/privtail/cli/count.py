@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privtail.cli.console import releasing, say, show_bought
+from privtail.cli.console import deliver, releasing
 from privtail.cli.numbers import By, groups_of, numbers_of
 from privtail.cli.options import (
     Chance,
@@ -64,7 +64,6 @@ def count(
         --epsilon 1 --out counts.json
     """
     from privtail import private_count
-    from privtail.written import written_json
 
     budget, account, categories = promise.budget, promise.account, groups_of(by)
     if categories and column:
@@ -81,10 +80,10 @@ def count(
             table, by=list(categories) or None, categories=categories or None, ledger=account,
             **promise.arguments, **chance.arguments, **owners,
         )  # fmt: skip
-    show_bought(f"{found}\n\n{found.privacy_}", "count")
-    if out is not None:
-        written_json(out, _content(found, list(categories)), overwrite=output.force)
-        say(f"\nwrote {out}")
+    deliver(
+        "count", str(found), found.privacy_, _content(found, list(categories)), out,
+        overwrite=output.force,
+    )  # fmt: skip
 
 
 def _content(found: CountEstimate, by: list[str]) -> dict[str, Any]:
@@ -96,6 +95,6 @@ def _content(found: CountEstimate, by: list[str]) -> dict[str, Any]:
         for group, value, (low, high) in zip(found.groups or ((),), values, ends, strict=True)
     ]
     return {
-        "format": "privtail-count", "version": 1, "by": by, "counts": counts, "confidence": 0.95,
+        "by": by, "counts": counts, "confidence": 0.95,
         "noise_std": found.noise_std, "statement": found.privacy_.to_json(),
     }  # fmt: skip

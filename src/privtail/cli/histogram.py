@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from privtail.cli.console import releasing, say, show_bought
+from privtail.cli.console import deliver, releasing
 from privtail.cli.numbers import numbers_of
 from privtail.cli.options import (
     Chance,
@@ -66,7 +66,6 @@ def histogram(
         --epsilon 0.5 --out histogram.json
     """
     from privtail import private_histogram
-    from privtail.written import written_json
 
     budget, account = promise.budget, promise.account
     if edge and bins is not None:
@@ -79,10 +78,7 @@ def histogram(
             table, 20 if bins is None else bins, edges=edge or None, ledger=account,
             **promise.arguments, **chance.arguments, **owners,
         )  # fmt: skip
-    show_bought(f"{found}\n\n{found.privacy_}", "histogram")
-    for text in found.warnings_:
-        say(f"\nWarning. {text}")
-    if out is not None:
-        content = {"format": "privtail-histogram", "version": 1, "column": column}
-        written_json(out, {**content, **found.to_dict()}, overwrite=output.force)
-        say(f"\nwrote {out}")
+    deliver(
+        "histogram", str(found), found.privacy_, {"column": column, **found.to_dict()}, out,
+        overwrite=output.force, warned=found.warnings_,
+    )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privtail.cli.console import releasing, say, show_bought
+from privtail.cli.console import deliver, releasing
 from privtail.cli.numbers import numbers_of
 from privtail.cli.options import (
     Chance,
@@ -92,8 +92,6 @@ def _release(
     promise: Promise, persons: Persons, chance: Chance, output: Output, column: list[str],
     numeric: list[str], confidence: float, out: Path | None,
 ) -> None:  # fmt: skip
-    from privtail.written import written_json
-
     budget, account = promise.budget, promise.account
     output.require_free(out, data, promise.ledger)
     table, owners = numbers_of(data, column, f"for a {name}", numeric, written, persons)
@@ -103,10 +101,7 @@ def _release(
             table, confidence=confidence, ledger=account, **promise.arguments, **chance.arguments,
             **owners,
         )  # fmt: skip
-    show_bought(f"{found}\n\n{found.privacy_}", name)
-    for text in found.warnings_:
-        say(f"\nWarning. {text}")
-    if out is not None:
-        content = {"format": f"privtail-{name}", "version": 1, **found.to_dict()}
-        written_json(out, content, overwrite=output.force)
-        say(f"\nwrote {out}")
+    deliver(
+        name, str(found), found.privacy_, found.to_dict(), out, overwrite=output.force,
+        warned=found.warnings_,
+    )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from privtail.cli.console import releasing, say, show_bought
+from privtail.cli.console import deliver, releasing
 from privtail.cli.numbers import By, groups_of, numbers_of
 from privtail.cli.options import (
     Chance,
@@ -80,7 +80,6 @@ def mean(
       privtail mean loans.parquet --column days --by job=clerk,cook --epsilon 1
     """
     from privtail.mean import private_mean
-    from privtail.written import written_json
 
     budget, account, categories = promise.budget, promise.account, groups_of(by)
     twice = [name for name in categories if name in column]
@@ -115,17 +114,14 @@ def mean(
             doubt = "" if one["reliable"] else "  (not reliable: the notes say why)"
             lines.append(f"{where}{name} = {one['mean']:.{shown}g} in {within}{doubt}")
     lines.append(
-        f"[...] is a 95 % interval for the mean of these rows: it allows for noise and clipping, "
-        f"not for sampling\n\n{estimate.privacy_}"
+        "[...] is a 95 % interval for the mean of these rows: it allows for noise and clipping, "
+        "not for sampling"
     )
-    show_bought("\n".join(lines), "mean")
-    for text in estimate.warnings_:
-        say(f"\nWarning. {text}")
-    if out is not None:
-        content = {"format": "privtail-mean", "version": 1, **_content(means, list(categories))}
-        content["statement"] = estimate.privacy_.to_json()
-        written_json(out, content, overwrite=output.force)
-        say(f"\nwrote {out}")
+    content = _content(means, list(categories)) | {"statement": estimate.privacy_.to_json()}
+    deliver(
+        "mean", "\n".join(lines), estimate.privacy_, content, out, overwrite=output.force,
+        warned=estimate.warnings_,
+    )  # fmt: skip
 
 
 def _means(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privtail.cli.console import releasing, say, show_bought
+from privtail.cli.console import deliver, releasing
 from privtail.cli.numbers import numbers_of
 from privtail.cli.options import (
     Chance,
@@ -70,7 +70,6 @@ def quantile(
         --level 0.5 --level 0.9 --epsilon 1 --out quantiles.json
     """
     from privtail import private_quantile
-    from privtail.written import written_json
 
     budget, account = promise.budget, promise.account
     output.require_free(out, data, promise.ledger)
@@ -85,19 +84,15 @@ def quantile(
             **chance.arguments, **owners,
         )  # fmt: skip
     said = f"[...] is a {100 * confidence:g} % interval for the quantile of the population"
-    show_bought(f"{found}\n{said}\n\n{found.privacy_}", "quantile")
-    for text in found.warnings_:
-        say(f"\nWarning. {text}")
-    if out is not None:
-        written_json(out, _content(found), overwrite=output.force)
-        say(f"\nwrote {out}")
+    deliver(
+        "quantile", f"{found}\n{said}", found.privacy_, _content(found), out,
+        overwrite=output.force, warned=found.warnings_,
+    )  # fmt: skip
 
 
 def _content(found: QuantileEstimate) -> dict[str, Any]:
     """What the output file says; an end that is not known is None."""
     return {
-        "format": "privtail-quantile",
-        "version": 1,
         "quantiles": {
             name: [
                 {"level": level, **{k: x if math.isfinite(x) else None for k, x in facts.items()}}

@@ -220,7 +220,10 @@ def private_histogram(
     if given is not None and not (
         given.ndim == 1 and len(given) > 1 and (np.diff(given) > 0).all()
     ):
-        raise InvalidInput("edges must be two or more ascending numbers, for example [0, 10, 100].")
+        raise InvalidInput(
+            "Edges must be two or more ascending numbers, for example", "[0, 10, 100].",
+            cli="--edge 0 --edge 10 --edge 100.",
+        )  # fmt: skip
     promised = Promised(
         epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,

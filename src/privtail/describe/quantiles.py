@@ -108,7 +108,10 @@ def private_quantile(
     """
     asked = np.atleast_1d(public_numbers(levels, "levels"))
     if asked.ndim != 1 or not asked.size or not ((asked > 0) & (asked < 1)).all():
-        raise InvalidInput("levels must lie between 0 and 1, for example [0.25, 0.5, 0.75].")
+        raise InvalidInput(
+            "Levels must lie between 0 and 1, for example", "[0.25, 0.5, 0.75].",
+            cli="--level 0.25 --level 0.5.",
+        )  # fmt: skip
     normal_quantile(confidence, "confidence")  # refuses what is none, before anything is charged
     promised = Promised(
         epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,

@@ -142,12 +142,13 @@ def _without_numbers(
     text = data.texts(undeclared, data.numeric)
     if text and data.untyped:
         listed = ", ".join(map(repr, text))
-        other = next((str(name) for name in undeclared if name not in text), "cost")
+        others = [str(name) for name in undeclared if name not in text][:20] or ["cost"]
+        named = " ".join(f"--column {shlex.quote(name)}" for name in others)
         raise InvalidInput(
             f"{data.path} has text in {listed}, and a CSV has no types by which columns could be "
             "left out.",
             f"Leave them out yourself: open_table(path, drop=[{listed}]).",
-            cli=f"Name those of numbers: --column {shlex.quote(other)}",
+            cli=f"Name those of numbers: {named}",
         )
     return tuple(name for name in names if name in text or name in declared)
 
