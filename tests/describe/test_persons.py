@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import privtail
 from privtail.cli.application import application
-from privtail.errors import InvalidInput
+from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.linear_model import DPLinearRegression
 
 OPTIONS: Any = {"epsilon": 5, "max_rows": 3, "noise": "simulated", "random_state": 0}
@@ -97,3 +97,19 @@ def test_a_summary_says_that_rows_beyond_max_rows_count_as_missing() -> None:
     assert "beyond max_rows" in repr(found)
     assert "beyond max_rows" in found._repr_html_()
     assert "beyond max_rows" not in repr(privtail.summarize(frame[["days"]], epsilon=5))
+
+
+def test_a_column_that_noise_hides_does_not_make_other_intervals_nan() -> None:
+    """An evaluation of persons had an interval of NaN if one of its means was not reliable."""
+    rng = np.random.default_rng(0)
+    persons = np.repeat(np.arange(1_000), 2)
+    hidden = np.where(np.arange(2_000) < 2, 1e6, 0.0)
+    with pytest.warns(AccuracyWarning):
+        found = privtail.private_mean(
+            np.column_stack([rng.normal(size=2_000), hidden]), epsilon=2.0, groups=persons,
+            max_rows=2, noise="simulated", random_state=0,
+        )  # fmt: skip
+    assert found.reliable.tolist() == [True, False]
+    with pytest.raises(InvalidInput, match="sampling error is not known"):
+        found.conf_int()
+    assert np.isfinite(found.conf_int(sampling=False)[0]).all()

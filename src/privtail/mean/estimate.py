@@ -116,7 +116,7 @@ class MeanEstimate:
         if not sampling:
             return np.asarray(interval(self.value, self.noise_std, confidence) + lost)
         spread = np.hypot(self.noise_std, np.where(self.reliable, self.sampling_std, 0.0))
-        if np.isnan(spread).all():
+        if np.isnan(spread).any():
             raise InvalidInput(
                 "The sampling error is not known: with a threshold nothing was released that tells "
                 "it; no theorem is used for medians of groups; and the rows of a person are not "
