@@ -42,7 +42,7 @@ def say(text: str) -> None:
         typer.echo(printable(text, sys.stderr), err=True)
 
 
-def show_bought(text: str, name: str) -> None:
+def show_released(text: str, name: str) -> None:
     """Print what a budget was spent on; if standard output fails, into a new file: say where."""
     try:
         show(text)
@@ -58,7 +58,7 @@ def deliver(
     from privtail.written import written_json
 
     said = text.removesuffix(statement.headline).rstrip()  # the statement begins with it
-    show_bought(f"{said}\n\n{statement}", name)
+    show_released(f"{said}\n\n{statement}", name)
     for warning in warned:
         say(f"\nWarning. {warning}")
     if out is not None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from privtail.cli.console import say, show_bought
+from privtail.cli.console import say, show_released
 from privtail.cli.options import Output
 from privtail.errors import InvalidInput
 
@@ -61,7 +61,7 @@ class Findings:
         from privtail.written import written_whole
 
         texts = [str(found), *(str(statement) for statement in found.statements)]
-        show_bought("\n\n".join(texts), "evaluation")
+        show_released("\n\n".join(texts), "evaluation")
         if self.out is not None:
             content = {"format": "privtail-evaluation", "version": 1, **found.to_dict()}
             text = json.dumps(content, indent=1, ensure_ascii=False, default=str)

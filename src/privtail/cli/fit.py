@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privtail.cli.console import charging, say, show_bought, working
+from privtail.cli.console import charging, say, show_released, working
 from privtail.cli.models import Choice
 from privtail.cli.options import Chance, Data, Output, Persons, Promise, Scratch, Written, promised
 from privtail.cli.schema import Declared
@@ -97,10 +97,10 @@ def fit(
     fitted = Model.of(estimator, target=task.target, columns=task.columns)
     _save(fitted, out, overwrite=output.force)
     say(f"wrote {out}\n")
-    bought = f"{fitted.statement}\n\n{fitted.summary()}"
+    released = f"{fitted.statement}\n\n{fitted.summary()}"
     if choice.count_invalid:
-        bought += f"\n\n{estimator.n_invalid_:,} ± {_noise(plan):.2g} rows counted as zero"
-    show_bought(bought, "statement")
+        released += f"\n\n{estimator.n_invalid_:,} ± {_noise(plan):.2g} rows counted as zero"
+    show_released(released, "statement")
     for text in estimator.warnings_:
         say(f"\nWarning. {text}")
     if plot is not None:
@@ -109,12 +109,12 @@ def fit(
 
 
 def _save(fitted: Model, out: Path, *, overwrite: bool) -> None:
-    """Write the model; what a spent budget bought is shown where that fails."""
+    """Write the model; where that fails the model is shown, because its budget is spent."""
     try:
         fitted.save(out, overwrite=overwrite)
     except InvalidInput:
         say("The budget is spent and the file failed, so the model follows on standard output.")
-        show_bought(fitted.to_text(), "model")
+        show_released(fitted.to_text(), "model")
         raise
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privtail.cli.console import releasing, say, show_bought
+from privtail.cli.console import releasing, say, show_released
 from privtail.cli.numbers import numbers_of
 from privtail.cli.options import (
     Chance,
@@ -79,7 +79,7 @@ def summarize(
             table, confidence=confidence, ledger=account, **promise.arguments, **chance.arguments,
             **owners,
         )  # fmt: skip
-    show_bought(f"{found}\n\n{found.privacy_}", "summary")
+    show_released(f"{found}\n\n{found.privacy_}", "summary")
     for text in found.warnings_:
         say(f"\nWarning. {text}")
     if out is not None:

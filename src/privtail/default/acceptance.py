@@ -24,7 +24,7 @@ from privtail.trusted.problem import Problem
 Doubles = NDArray[np.float64]
 
 NEUTRAL_REACH, LEAST_REACH = 8.0, 0.5
-"""Tail lengths at which values are clipped where that neither gains nor loses, and the least."""
+"""Tail lengths at which values are clipped: if clipping neither gains nor loses, and the least."""
 
 
 @dataclass(frozen=True)
@@ -61,19 +61,19 @@ class Improvement:
 
 @dataclass(frozen=True)
 class LimitExtrapolation:
-    """Limits the extrapolation of a model of numbers: where features and predictions are clipped.
+    """Clips features and predictions of a model of numbers, which limits its extrapolation.
 
-    The tail of a column ends at the farthest histogram cell above the noise. Values that noise
-    hides may lie beyond it: a heavy tail that the slopes predict well, or values that they predict
-    badly, such as a code for missing values (-999), a few rows in another unit, or an effect that
-    levels off. The mean gain of clipping the model at the tails, over the model itself, is
-    released. The gain of a record is clamped at the loss of a margin that is off by half a scale of
-    the target, so the comparison counts records, however far they are.
+    The tail of a column ends at the farthest histogram cell above the noise. Noise may hide values
+    beyond it. Slopes predict these well if the tail is heavy. They predict badly a code for missing
+    values (-999), a few rows in another unit, or an effect that levels off. So the mean gain of
+    clipping the model at the tails is released. The gain of a record is clamped at the loss of a
+    margin that is off by half a scale of the target, so that far records count no more than others.
 
-    Values are clipped at r^(1 - z) lengths of their tails, where r is `NEUTRAL_REACH` and z is the
-    gain in standard deviations of its noise. The first `Tuning.significant` deviations of a loss
-    do not count, because hidden records cost more the farther they are. `LEAST_REACH` is below 1,
-    because slopes that fail beyond a tail often fail before it. The most is `MAX_REACH`.
+    Values are clipped at r^(1 - z) lengths of their tails. Here r is `NEUTRAL_REACH`, and z is the
+    gain in standard deviations of its noise. A loss (z < 0) counts only beyond its first
+    `Tuning.significant` deviations, because hidden records cost more the farther they are.
+    `LEAST_REACH` is below 1, because slopes that fail beyond a tail often fail before it. The most
+    is `MAX_REACH`.
     """
 
     improvement: Improvement

@@ -54,10 +54,10 @@ class MeanDerivative:
 class StartAtInterceptOnly:
     """Fits the intercept-only model of a numeric target, where the descent begins.
 
-    A loss with a curvature: from the released median, one Newton step of a clipped mean derivative
-    (for squares, to the mean), shrunk by 1 / (1 + (noise / deviation)^2), because a mean is within
-    one deviation of the median. A quantile: from that of a Gaussian, by `at_quantile`. One
-    between the quartiles stays in the histogram cells of these: half of the targets may be equal.
+    A loss with a curvature takes one Newton step from the released median (for squares, to the
+    mean). The step is shrunk by 1 / (1 + (noise / deviation)^2), because a mean is within one
+    deviation of the median. A quantile begins at that of a Gaussian and moves by `at_quantile`,
+    between the quartiles only within their histogram cells, because half of the targets may tie.
     """
 
     mean: MeanDerivative
@@ -125,8 +125,8 @@ class FitIntercept:
 class MatchQuantile:
     """Moves the intercept so that the fraction of targets below the model is the quantile.
 
-    The descent leaves it behind: its steps shrink at a kink, and the mean derivative that moves the
-    intercept of an extreme quantile is small.
+    The descent does not move it far enough: steps shrink for a loss with a kink, and the mean
+    derivative at an extreme quantile is small.
     """
 
     mean: MeanDerivative

@@ -151,18 +151,18 @@ def label_decision(
 ) -> tuple[Decision, tuple[float, float]]:  # fmt: skip
     """The decision on slopes of labels, and the ends of the margins, from released gains alone.
 
-    The factor of the margins is the one that gains most in the model of `best_factor`, or the whole
-    margins cut at the ends of the last candidate if these likely gain more. If no gain is
-    significant, it is the first factor.
+    Margins are multiplied by the factor of `best_factor`. Whole margins, cut at the ends of the
+    last candidate, are taken instead if they likely gain more. If no gain is significant, the
+    factor is that of the first candidate.
 
-    Heavy tails of features violate that model: a few margins are far longer than ``typical``, and
-    the first gain is clamped before their losses. If the whole margins do not gain significantly,
-    margins of two labels end `Tuning.sure` typical lengths from the base. With more labels, a
-    factor is not kept if its own gain is a significant loss.
+    `best_factor` assumes normal margins. With heavy tails of features a few margins are far longer
+    than ``typical``, and the first gain is clamped before their losses. So margins of two labels
+    end `Tuning.sure` typical lengths from the base, unless whole margins gain significantly. With
+    more labels, the factor is at most the largest whose own gain is no significant loss.
 
     Slopes are kept if gains are significant together, or if the first and the largest other one are
-    likely. If labels are ``even``, about equally frequent, the base predicts by chance, and slopes
-    are kept unless the first gain is a significant loss.
+    likely. If labels are ``even`` (about equally frequent), the base predicts by chance. Slopes are
+    then kept unless the first gain is a significant loss.
 
     Parameters
     ----------
@@ -212,15 +212,15 @@ def best_factor(
     """The factor of the margins that gains most, its gain, its significance and its deviation.
 
     The model: log-odds are ``middle`` plus a true factor times normal margins with the root mean
-    square ``typical``. It gives the expected gain of every candidate, with log-odds cut to its ends
-    and gains clamped record by record. The true factor, and a scale near 1 of all gains, are fitted
-    to the noisy ``gains`` by least squares. The grid is eighths of an octave down to 2^-12, and
-    zero: the best factor is within 5 % of one of these.
+    square ``typical``. The expected gain of every candidate follows, with log-odds cut to its ends
+    and the gain of each record clamped. The true factor, and a common scale near 1 of all gains,
+    are fitted to the noisy ``gains`` by least squares. Factors are searched on a grid from 1 down
+    to 2^-12 in eighths of an octave (so within 5 %), and at zero.
 
     The significance is that of a matched filter: the sum of the gains, weighted by their expected
-    values, in standard deviations of its noise. The sum is mainly the first gain or mainly the
-    others: that is two tests (`bonferroni`). ``deviation`` is that of the noise of a gain; both are
-    in units of its clamp.
+    values, in standard deviations of its noise. The largest over all factors counts as two tests
+    (`bonferroni`), because the first gain has most of the weight, or the others have. ``gains`` and
+    ``deviation``, that of their noise, are in units of the clamps.
 
     The last number is the posterior standard deviation of the true factor, for a uniform prior.
     """

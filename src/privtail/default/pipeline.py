@@ -3,8 +3,8 @@
 `ScaledDescent.choose_stages` chooses the stages from public numbers: n, d, the kind of the target
 and the noise multiplier. `plan` lists their releases, and `run` makes them. To read the default,
 begin with `choose_stages` and the three lists below it, for numbers, amounts and labels. Each entry
-is a stage with its budget weight (`Tuning`). `Accept` and `AcceptLabels` decide whether slopes are
-kept; `result_of` returns a constant if not. ``model.plan(n, d)`` prints the releases in order, and
+is a stage with its budget weight (`Tuning`). `finish._reasons` lists why a fit returns a constant:
+most often `Accept` or `AcceptLabels` found no gain. ``model.plan(n, d)`` prints the releases, and
 ``model.privacy_`` the fraction of the budget of each. ``docs/background/how-it-works.md`` explains.
 """
 

@@ -63,12 +63,12 @@ class Preconditioner:
     ) -> Self:  # fmt: skip
         """From released second moments.
 
-        A step is the gradient over the curvature of a direction. So a curvature must not be too
-        small: it is the expected one plus the spectral norm of the noise, and at most the trace,
+        A step is the gradient over the curvature of a direction, so a curvature must not be too
+        small. It is the expected one plus the spectral norm of the noise, and at most the trace,
         which bounds all curvatures. A norm above 1, the curvature of a typical direction, would
-        make all steps short. A curvature is then at most the row length, which bounds gradients,
-        unless the released one is more than ``clear_ratio`` times the norm. Other coordinates than
-        active ones get the largest curvature.
+        make all steps short. A curvature is then at most ``row_length``, which bounds gradients,
+        unless the released one is at least ``clear_ratio`` times the norm. Coordinates that are
+        not ``active`` get the largest curvature.
         """
         rows, square = len(active), np.ix_(active, active)
         released, vectors = np.linalg.eigh(moments[square])

@@ -337,7 +337,7 @@ class PrivateLinearModel(FittedLinearModel):
         return plan
 
     def _count(self, curator: Curator) -> None:
-        """Buy the number of rows that count as zero."""
+        """Release the number of rows that count as zero."""
         if self.count_invalid > 0:
             released = curator.everyone().invalid_rows().release(self._counting_noise())
             self.n_invalid_ = int(np.clip(np.round(released[0]), 0, curator.problem.n))
