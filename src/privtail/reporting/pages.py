@@ -19,7 +19,7 @@ LEGEND = (
     ("ε (epsilon)", "how far one row may change what is likely to come out: smaller is better"),
     (
         "δ (delta)",
-        "a small slack: if one row changes, results grow at most e^ε times as likely, plus δ",
+        "a small slack: if one row changes, results become at most e^ε times as likely, plus δ",
     ),
     ("n", "the number of rows, which is public"),
     ("μ (mu), ρ (rho)", "the same promise in the units of Gaussian and zero-concentrated DP"),
