@@ -16,6 +16,8 @@ Blocks (a, b are names of methods; a tuple of names means "each of them"):
   where the estimate is inside, and fail where the whole interval is outside (all other blocks hold
   only where the whole interval is inside);
 - ``where_better(a, b, check)``: the check, if a is below b at the last x; else it is left open;
+- ``within_set(a, most, check)``: the check, if some budget leaves a below ``most``, which is near
+  the boundary of the set; else it is left open;
 - ``steadier(a, b)``: a varies less over repetitions than b, in standard deviations;
 - ``differ(a, beyond=1.5)``, ``agree(a, within=1.3)``: the worst of the methods a over the best;
 - ``affordable(a)``: the printed noise costs no more than the stated epsilon;
@@ -32,7 +34,8 @@ Every check is made twice: "as printed" and "at the stated epsilon" (a method th
 printed is the same in both; so are `Auto` and fits without privacy). A claim *holds* if it does at
 the stated epsilon, *fails* if it fails in both, and is true *not at equal privacy* if it holds only
 as printed. What was run as printed alone can fail as printed. Where the interval decides neither
-way it is *inconclusive*; where there are no rows, or no experiment could judge it, *not tested*.
+way, at the stated epsilon or after a failure there as printed, it is *inconclusive*; where there
+are no rows, or no experiment could judge it, *not tested*.
 """
 
 from __future__ import annotations
@@ -61,6 +64,7 @@ OURS = "Ours: "
 LARGEST = 1e9
 """Values beyond this (a fit that diverged) and no numbers count as this."""
 NO_RATE = "at the last x, where no rate shows"
+AT_END = "where noise carries w to the boundary of the set"
 CONFIDENCE = 0.95
 DRAWS = 1000
 """Of a bootstrap."""
@@ -164,9 +168,18 @@ class Verdict:
             return ""
         if self.verdict == UNTESTED:
             return self.finding.what
-        if self.finding.what.endswith(NO_RATE):
-            return "it is not surely better than w = 0 at the last x; --full goes further"
-        return "the interval decides neither way; --full has more repetitions"
+        if self.stated.holds is False:
+            return f"it fails at the stated ε; as printed {_undecided(self.printed)}"
+        return _undecided(self.finding)
+
+
+def _undecided(finding: Finding) -> str:
+    """Why a finding is open."""
+    if finding.what.endswith(NO_RATE):
+        return "it is not surely better than w = 0 at the last x"
+    if finding.what.endswith(AT_END):
+        return "noise carries w to the boundary of the set, which hides it"
+    return "the interval decides neither way"
 
 
 def judge(study: Study, frame: pd.DataFrame, variant: str = "") -> list[Verdict]:
@@ -181,6 +194,8 @@ def verdict_of(claim: Claim, printed: Finding, stated: Finding) -> Verdict:
         word = HOLDS
     elif stated.holds is None and not (stated.what == MISSING.what and printed.holds is False):
         word = UNTESTED if math.isnan(stated.effect) else INCONCLUSIVE
+    elif stated.holds is False and printed.holds is None and not math.isnan(printed.effect):
+        word = INCONCLUSIVE
     else:
         word = UNEQUAL if printed.holds else FAILS
     return Verdict(claim=claim, verdict=word, printed=printed, stated=stated)
@@ -397,6 +412,20 @@ def where_better(a: str, b: str, check: Check, **only: Any) -> Check:
             ratio, holds=None, theory=found.theory, least=found.least, most=found.most,
             floor=found.floor,
         )  # fmt: skip
+
+    return judged
+
+
+def within_set(a: Names, most: float, check: Check, **only: Any) -> Check:
+    """The check, left open where one of a is beyond ``most`` at every budget."""
+
+    def judged(seen: View) -> Finding:
+        found = check(seen)
+        for name in _each(a):
+            rows = _rows(seen, name, only)
+            if not rows.empty and rows.groupby("epsilon")["value"].median().min() > most:
+                return replace(found, holds=None, what=f"{found.what} {AT_END}")
+        return found
 
     return judged
 

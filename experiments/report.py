@@ -98,10 +98,13 @@ the data. Dashed lines are fits without privacy.</p>
 <p><b>Verdicts.</b> A claim <i>holds</i> if it does at the stated ε, <i>fails</i> if it does
 neither there nor as printed, and is true <i>not at equal privacy</i> if it holds as printed alone.
 Where the 95 % interval decides neither way it is <i>inconclusive</i>; what no experiment here could
-judge is <i>not tested</i>, and the reason is given. Effects
+judge is <i>not tested</i>, and the reason is given. A study of a small grid has too few
+repetitions, or ends too early, for some claims: <code>--full</code> has more. Effects
 are ratios of geometric means over repetitions unless they say otherwise. Claims that begin with
-“Ours” are no sentence of the paper, or not of its own algorithm; they are counted apart. Lines of
-a figure are medians over repetitions, bands quartiles.</p>
+“Ours” are no sentence of the paper, or not of its own algorithm, or judge a line that is a misprint
+beside the paper's own text; they are counted apart. Where a sentence of a paper has two readings,
+both have verdicts, and the first is counted. Lines of a figure are medians over repetitions, bands
+quartiles.</p>
 """
 
 
@@ -397,7 +400,7 @@ def _claims(results: list[Result]) -> str:
 
 
 def _verdicts(result: Result) -> str:
-    readings = {name: judge(result.study, result.frame, name) for name in result.study.readings}
+    readings = _readings(result)
     rows = [
         [escape(v.claim.sentence), _word(v), *(_word(other) for other in others),
          *_effect(v.stated), *_effect(v.printed)[:2]]
@@ -405,10 +408,18 @@ def _verdicts(result: Result) -> str:
     ]  # fmt: skip
     if not rows:
         return ""
-    heads = ["claim", "verdict", *(f"verdict if {escape(name)}" for name in readings),
+    heads = ["claim", "verdict", *(f"verdict, if read as {escape(name)}" for name in readings),
              "effect at the stated ε", "95 % interval", "of", "effect as printed",
              "95 % interval"]  # fmt: skip
-    return f'<div class="scroll">{_table(heads, rows)}</div>'
+    two = "; ".join(c.reason for c in result.study.choices if c.variant and c.reading)
+    said = f"<p>Two readings: {escape(two)}. The first is counted and drawn.</p>" if two else ""
+    return f'{said}<div class="scroll">{_table(heads, rows)}</div>'
+
+
+def _readings(result: Result) -> dict[str, list[Verdict]]:
+    """Verdicts under the other readings of the paper, by their words."""
+    return {words: judge(result.study, result.frame, variant)
+            for variant, words in result.study.readings.items()}  # fmt: skip
 
 
 def _prices(result: Result) -> str:
@@ -603,10 +614,10 @@ def lines(results: list[Result]) -> Iterator[str]:
     """The table of claims as plain text, in at most `WIDE` columns."""
     for result in results:
         yield result.study.name
-        readings = {name: judge(result.study, result.frame, name) for name in result.study.readings}
+        readings = _readings(result)
         for v, *others in zip(result.verdicts, *readings.values(), strict=True):
             notes = [note for note in (_effects(v.finding), v.reason) if note]
-            notes += [f"if {n}: {o.verdict}" for n, o in zip(readings, others, strict=True)]
+            notes += [f"if read as {n}: {o.verdict}" for n, o in zip(readings, others, strict=True)]
             said = f"{v.claim.sentence} [{'; '.join(notes)}]"
             first = f"  {v.verdict:<21}"
             yield from textwrap.wrap(

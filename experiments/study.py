@@ -149,15 +149,16 @@ class Metric:
 class Choice:
     """A number that the paper left out: ``value`` and why, and ``other``, tried once.
 
-    With ``reading`` it is a sentence of the paper that can be read in two ways: both are run in
-    full, and the report gives the verdicts of both.
+    With ``reading`` it is a sentence of the paper that can be read in two ways, and ``reading``
+    says in words how ``other`` reads it: both are run in full, and the report gives the verdicts
+    of both.
     """
 
     name: str
     value: float
     reason: str
     other: float | None = None
-    reading: bool = False
+    reading: str = ""
 
     @property
     def variant(self) -> str:
@@ -229,9 +230,9 @@ class Study:
         return self.name.split("-", maxsplit=1)[0]
 
     @property
-    def readings(self) -> tuple[str, ...]:
-        """The variants that are other readings of the paper."""
-        return tuple(c.variant for c in self.choices if c.variant and c.reading)
+    def readings(self) -> dict[str, str]:
+        """The variants that are other readings of the paper, with their words."""
+        return {c.variant: c.reading for c in self.choices if c.variant and c.reading}
 
     @property
     def tried(self) -> tuple[str, ...]:

@@ -28,7 +28,6 @@ from experiments.claims import (
     interval,
     lower,
     no_slower,
-    slope,
     untestable,
 )
 from experiments.data.covertype import SIGMOID
@@ -447,8 +446,8 @@ STUDIES = (
                 decreasing(MINE, along="x", datasets=("covertype",)),
             ),
             Claim(
-                "It falls as n^(-1/2), the rate of theorem 2 (synthetic)",
-                slope(MINE, -0.5, within=0.15, datasets=("synthetic",)),
+                "It falls at least as n^(-1/2), the rate of theorem 2 (synthetic)",
+                no_slower(MINE, -0.5, within=0.1, datasets=("synthetic",)),
             ),
         ),
     ),
@@ -509,10 +508,16 @@ STUDIES = (
                     f"{where} adds less noise than advanced composition (ε = {epsilon:g}, T = 200)",
                     less_noise(200, epsilon, power=power),
                 )
-                for where, power in (("Line 3", 1.0), ("The text", 0.5))
+                for where, power in (
+                    ("The text", 0.5),
+                    ("Ours: line 3, which prints ρ² for the ρ of the text,", 1.0),
+                )
                 for epsilon in (0.5, 2.0)
             ),
         ),
+        note="At the stated ε Algorithm 1 and Wang 2017 are the same algorithm with the same "
+        "noise. So better is judged as better by 10 %: by less, no number of repetitions would "
+        "decide.",
     ),
     Study(
         name="wang2019-table-1-n",

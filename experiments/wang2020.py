@@ -30,6 +30,7 @@ from experiments.claims import (
     no_faster,
     no_slower,
     steadier,
+    within_set,
 )
 from experiments.data.adult import ADULT_LOGISTIC, ADULT_RIDGE
 from experiments.data.linear_lognormal import LINEAR_LOGNORMAL
@@ -192,38 +193,49 @@ PROVED = (
     ),
 )
 """Theorems, said once: what noise costs does not depend on the data."""
-COMPARED = (
-    Claim(
-        "The results of Algorithm 4 are comparable to the non-private ones (s of line 1).",
-        close(FOUR, RGD, within=1.5),
-    ),
-    Claim(
-        "Ours: with s for the private error, Algorithm 4 is comparable to RGD at ε = 1.",
-        close(PRIVATE_FOUR, RGD, within=1.5, epsilons=(1.0,)),
-    ),
-    Claim(
-        "Algorithm 3 has poor performance: Algorithm 4 (s of line 1) is better for every κ.",
-        lower(FOUR, THREE),
-    ),
-    Claim(
-        "Ours: with s for the private error, Algorithm 4 is better than Algorithm 3 for every κ.",
-        lower(PRIVATE_FOUR, THREE),
-    ),
-    Claim(
-        "Ours: so it is if all values are clipped onto [a, b] (κ = 2).",
-        lower(PRIVATE_FOUR, CLIPPED),
-    ),
-    Claim(
-        "Algorithm 3 bears a larger variation than Algorithm 4 (over repetitions, for every κ).",
-        steadier(FOUR, THREE),
-    ),
-    Claim(
-        "Ours: Algorithm 3 varies more than Algorithm 4 with s for the private error (every κ).",
-        steadier(PRIVATE_FOUR, THREE),
-    ),
-    Claim("Algorithm 3 is sensitive to κ.", differ(THREE, beyond=1.5)),
-    Claim("The error falls as ε grows (Algorithm 4).", decreasing(FOUR, "epsilon")),
-)
+BOUNDARY = 9.0
+"""A distance from w* that only points near the boundary of W have, in the laws of figure 1."""
+
+
+def compared(most: float = math.inf) -> tuple[Claim, ...]:
+    """Of Algorithms 3 and 4; what Algorithm 3 does beyond ``most`` at every budget is not seen."""
+    return (
+        Claim(
+            "The results of Algorithm 4 are comparable to the non-private ones (s of line 1).",
+            close(FOUR, RGD, within=1.5),
+        ),
+        Claim(
+            "Ours: with s for the private error, Algorithm 4 is comparable to RGD at ε = 1.",
+            close(PRIVATE_FOUR, RGD, within=1.5, epsilons=(1.0,)),
+        ),
+        Claim(
+            "Algorithm 3 has poor performance: Algorithm 4 (s of line 1) is better for every κ.",
+            lower(FOUR, THREE),
+        ),
+        Claim(
+            "Ours: with s for the private error, Algorithm 4 is better than Algorithm 3 for every "
+            "κ.",
+            lower(PRIVATE_FOUR, THREE),
+        ),
+        Claim(
+            "Ours: so it is if all values are clipped onto [a, b] (κ = 2).",
+            lower(PRIVATE_FOUR, CLIPPED),
+        ),
+        Claim(
+            "Algorithm 3 bears a larger variation than Algorithm 4 (over repetitions, for every "
+            "κ).",
+            within_set(THREE, most, steadier(FOUR, THREE)),
+        ),
+        Claim(
+            "Ours: Algorithm 3 varies more than Algorithm 4 with s for the private error (every "
+            "κ).",
+            within_set(THREE, most, steadier(PRIVATE_FOUR, THREE)),
+        ),
+        Claim("Algorithm 3 is sensitive to κ.", within_set(THREE, most, differ(THREE, beyond=1.5))),
+        Claim("The error falls as ε grows (Algorithm 4).", decreasing(FOUR, "epsilon")),
+    )
+
+
 SCALABLE = (
     Claim(
         "Stochastic Algorithm 4 is comparable to stochastic RGD.",
@@ -352,7 +364,7 @@ STUDIES: tuple[Study, ...] = (
     over_iterations(
         "1a", "Ridge regression, lognormal noise: Algorithms 3 and 4", LINEAR_LOGNORMAL,
         (*TRIMMED_AND_CATONI, RIDGE), n=N, quick_n=30_000, metrics=(ERROR,),
-        claims=(*COMPARED, *PROVED), note=COMPARED_NOTE,
+        claims=(*compared(BOUNDARY), *PROVED), note=COMPARED_NOTE,
         chosen=choices(LINEAR, {"second_moment": 60.0, "trimmed_part": 0.02, "freedom": 3.0}),
     ),
     over_iterations(
@@ -367,8 +379,8 @@ STUDIES: tuple[Study, ...] = (
     ),
     over_iterations(
         "1c", "Logistic regression, log-logistic noise: Algorithms 3 and 4", LOGISTIC_LOGLOGISTIC,
-        (*TRIMMED_AND_CATONI, LOGISTIC), n=N, quick_n=30_000, metrics=(ERROR,), claims=COMPARED,
-        note=COMPARED_NOTE,
+        (*TRIMMED_AND_CATONI, LOGISTIC), n=N, quick_n=30_000, metrics=(ERROR,),
+        claims=compared(BOUNDARY), note=COMPARED_NOTE,
         chosen=choices(BINARY, {"second_moment": 2.5, "freedom": 3.0}),
     ),
     over_iterations(
@@ -381,7 +393,7 @@ STUDIES: tuple[Study, ...] = (
     ),
     over_iterations(
         "2a", "Adult, ridge regression: Algorithms 3 and 4", ADULT_RIDGE,
-        (*TRIMMED_AND_CATONI, RIDGE), n=28_000, metrics=(RISK, ACCURACY), claims=COMPARED,
+        (*TRIMMED_AND_CATONI, RIDGE), n=28_000, metrics=(RISK, ACCURACY), claims=compared(),
         note=COMPARED_NOTE,
         chosen=choices(ADULT_SQUARES, {"second_moment": 15.0}),
     ),
@@ -393,7 +405,7 @@ STUDIES: tuple[Study, ...] = (
     ),
     over_iterations(
         "2c", "Adult, logistic regression: Algorithms 3 and 4", ADULT_LOGISTIC,
-        (*TRIMMED_AND_CATONI, LOGISTIC), n=28_000, metrics=(RISK, ACCURACY), claims=COMPARED,
+        (*TRIMMED_AND_CATONI, LOGISTIC), n=28_000, metrics=(RISK, ACCURACY), claims=compared(),
         note=COMPARED_NOTE,
         chosen=choices(ADULT_LABELS, {"second_moment": 3.0}),
     ),

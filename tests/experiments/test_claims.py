@@ -30,6 +30,7 @@ from experiments.claims import (
     steadier,
     untestable,
     where_better,
+    within_set,
 )
 from experiments.runner import table
 from experiments.study import AS_PRINTED, NO_PRIVACY, STATED, Axis, Grid, Metric, Study
@@ -146,6 +147,26 @@ def test_what_holds_as_printed_only_is_not_at_equal_privacy():
     assert found.finding is found.printed
     turned = verdict(lower("theirs", "ours"), rows)
     assert turned.verdict == HOLDS, "what holds at equal privacy holds"
+
+
+def test_a_failure_at_the_stated_epsilon_is_open_while_the_printed_one_is():
+    rows = results({"ours": level, "theirs": lambda x, e: 1.01}, accounting=AS_PRINTED, spread=1.0)
+    rows += results({"ours": twice, "theirs": level}, accounting=STATED)
+    found = verdict(lower("ours", "theirs"), rows)
+    assert found.stated.holds is False
+    assert found.verdict == INCONCLUSIVE
+    assert found.reason == ("it fails at the stated ε; as printed the interval decides neither way")
+
+
+def test_what_a_method_does_at_the_end_of_the_set_is_not_seen():
+    rows = results({"falls": falls, "level": lambda x, e: 10.0, "twice": twice})
+    check = lower("level", "twice")
+    assert verdict(check, rows).verdict == FAILS
+    stuck = verdict(within_set(("falls", "level"), 9.0, check), rows)
+    assert stuck.verdict == INCONCLUSIVE
+    assert "boundary of the set" in stuck.reason
+    assert verdict(within_set("falls", 9.0, check), rows).verdict == FAILS
+    assert verdict(within_set("level", math.inf, check), rows).verdict == FAILS
 
 
 def test_a_method_that_was_never_printed_is_compared_in_both():

@@ -75,6 +75,7 @@ class Promise:
     bound : its value with all constants 1.
     assumes : of the data, the loss and the set.
     studies : experiments that measure it.
+    line : what figures of these call the algorithm.
     least : what no private method is below on all such laws; None where the papers have none.
     """
 
@@ -85,6 +86,7 @@ class Promise:
     bound: Callable[[Setting], float]
     assumes: str
     studies: tuple[str, ...] = ()
+    line: str = ""
     least: LowerBound | None = None
 
 
@@ -122,18 +124,18 @@ def _best_steps(risk: Callable[[float], float]) -> float:
 PROMISES: tuple[Promise, ...] = (
     Promise(
         name="catoni-descent", theorem="theorem 7", quantity=_RISK,
-        formula="d^2 log(1/delta) / (n eps^2)",
-        bound=lambda s: s.d**2 * s.logs / (s.n * s.epsilon**2),
+        formula="d^2 log(n)^2 log(1/delta) / (n eps^2)",
+        bound=lambda s: s.d**2 * math.log(s.n) ** 2 * s.logs / (s.n * s.epsilon**2),
         assumes=f"strongly convex, second moments of the gradient; {_DISPUTED}",
-        studies=("wang2020-figure-3a", "wang2020-figure-4a"),
+        studies=("wang2020-figure-3a", "wang2020-figure-4a"), line="Algorithm 4",
         least=_STRONG_LEAST,
     ),
     Promise(
         name="catoni-descent", theorem="theorem 8", quantity=_RISK,
-        formula="d^(2/3) / (n eps^2)^(1/3)",
-        bound=lambda s: s.d ** (2 / 3) / (s.n * s.epsilon**2) ** (1 / 3),
+        formula="(d^2 log(1/delta) / (n eps^2))^(1/3)",
+        bound=lambda s: (s.d**2 * s.logs / (s.n * s.epsilon**2)) ** (1 / 3),
         assumes="convex, second moments of the gradient",
-        studies=("wang2020-theorem-8",),
+        studies=("wang2020-theorem-8",), line="Algorithm 4",
         least=_CONVEX_LEAST,
     ),
     Promise(
@@ -141,7 +143,7 @@ PROMISES: tuple[Promise, ...] = (
         formula="d^2 log(n)^2 log(1/delta) / (n eps^2)",
         bound=lambda s: s.d**2 * math.log(s.n) ** 2 * s.logs / (s.n * s.epsilon**2),
         assumes=f"strongly convex, sub-exponential gradients; {_DISPUTED}",
-        studies=("wang2020-theorem-5",),
+        studies=("wang2020-theorem-5",), line="Algorithm 3",
     ),
     Promise(
         name="sample-and-aggregate", theorem="theorem 2", quantity=_RISK,
@@ -149,42 +151,43 @@ PROMISES: tuple[Promise, ...] = (
         bound=lambda s: s.d**3 / (s.n * s.epsilon**4),
         assumes="strongly convex, second moments, n of order d^2/eps^2 and more",
         studies=("wang2020-aggregate-n", "wang2020-aggregate-d", "wang2020-aggregate-epsilon"),
+        line="Algorithm 1",
         least=_STRONG_LEAST,
     ),
     Promise(
         name="proximal-gradient", theorem="theorem 2", quantity=_GRADIENT,
         formula="(d log(1/delta))^(1/4) / sqrt(n eps)", bound=_gradient, assumes=_NONCONVEX,
-        studies=("wang2019-figure-3", "wang2019-table-1-n"),
+        studies=("wang2019-figure-3", "wang2019-table-1-n"), line="Algorithm 1",
     ),
     Promise(
         name="frank-wolfe", theorem="theorem 4", quantity=_GAP,
         formula="log(1/delta)^(1/4) / sqrt(n eps), for a set of length and width 1",
         bound=lambda s: s.logs**0.25 / math.sqrt(s.data), assumes=_NONCONVEX,
-        studies=("wang2019-table-1-n",),
+        studies=("wang2019-table-1-n",), line="Algorithm 2",
     ),
     Promise(
         name="mirror-descent", theorem="theorem 5", quantity="norm of the projected gradient",
         formula="log(1/delta)^(1/4) / sqrt(n eps), for a set of length and width 1",
         bound=lambda s: s.logs**0.25 / math.sqrt(s.data), assumes=_NONCONVEX,
-        studies=("wang2019-table-1-n",),
+        studies=("wang2019-table-1-n",), line="Algorithm 3",
     ),
     Promise(
         name="frank-wolfe-corners", theorem="theorem 6", quantity=_GAP,
         formula="log(1/delta)^(1/4) sqrt(log(n 2 d)) / sqrt(n eps), on the l1 ball",
         bound=lambda s: s.logs**0.25 * math.sqrt(math.log(2 * s.n * s.d) / s.data),
         assumes=f"{_NONCONVEX}, Lipschitz in every coordinate",
-        studies=("wang2019-table-1-p",),
+        studies=("wang2019-table-1-p",), line="Algorithm 4",
     ),
     Promise(
         name="noisy-descent", theorem="as Wang and Xu 2019 quote it", quantity=_GRADIENT,
         formula="(d log(1/delta))^(1/4) / sqrt(n eps)", bound=_gradient, assumes=_NONCONVEX,
-        studies=("wang2019-table-1-n",),
+        studies=("wang2019-table-1-n",), line="Wang 2017",
     ),
     Promise(
         name="random-round-descent", theorem="as Wang and Xu 2019 quote it", quantity=_GRADIENT,
         formula="(d log(1/delta) log(n/delta))^(1/4) / sqrt(n eps)",
         bound=lambda s: _gradient(s) * math.log(s.n / s.delta) ** 0.25, assumes=_NONCONVEX,
-        studies=("wang2019-table-1-n",),
+        studies=("wang2019-table-1-n",), line="Zhang 2017",
     ),
     Promise(
         name="kamath-spgd", theorem="corollary 1", quantity=_RISK,
@@ -193,7 +196,7 @@ PROMISES: tuple[Promise, ...] = (
             lambda T: T**-0.5 + s.d**1.5 * (math.sqrt(s.d * T) / s.data) ** s.saved
         ),
         assumes="convex, moments of the gradient of this order",
-        studies=("xie2023-corollaries",),
+        studies=("xie2023-corollaries",), line="DP-SPGD(K)",
         least=_CONVEX_LEAST,
     ),
     Promise(
@@ -201,15 +204,18 @@ PROMISES: tuple[Promise, ...] = (
         formula="T^(-1/2) + d T^(1/4) / sqrt(n eps), the best T",
         bound=lambda s: _best_steps(lambda T: T**-0.5 + s.d * T**0.25 / math.sqrt(s.data)),
         assumes="convex, second moments of the gradient",
-        studies=("xie2023-corollaries",),
+        studies=("xie2023-corollaries",), line="DP-SPGD(H)",
         least=_CONVEX_LEAST,
     ),
     Promise(
         name="median-of-means-descent", theorem="theorem 6", quantity=_RISK,
-        formula="d^((1+4v)/(2+2v)) (n eps)^(-v/(1+v)), 1 + v = moments",
-        bound=lambda s: s.d ** ((4 * s.moments - 3) / (2 * s.moments)) * s.data**-s.saved,
+        formula="r + r^3, r = d^((1+4v)/(2+2v)) (n eps)^(-v/(1+v)), 1 + v = moments",
+        bound=lambda s: sum(
+            (s.d ** ((4 * s.moments - 3) / (2 * s.moments)) * s.data**-s.saved) ** power
+            for power in (1, 3)
+        ),
         assumes="convex, moments of the gradient of this order",
-        studies=("tao2022-convex-n",),
+        studies=("tao2022-convex-n",), line="Algorithm 2",
         least=_CONVEX_LEAST,
     ),
     Promise(
@@ -218,6 +224,7 @@ PROMISES: tuple[Promise, ...] = (
         bound=lambda s: s.d ** ((2 * s.moments - 1) / s.moments) * s.data ** (-2 * s.saved),
         assumes="strongly convex, moments of the gradient of this order",
         studies=("tao2022-strong-n", "tao2022-strong-d", "tao2022-strong-epsilon"),
+        line="Algorithm 2",
         least=_STRONG_LEAST,
     ),
     Promise(
@@ -228,7 +235,7 @@ PROMISES: tuple[Promise, ...] = (
             * (math.log(s.d) / s.data) ** (2 * s.saved)
         ),
         assumes="restricted strong convexity and smoothness, moments of this order",
-        studies=("tao2022-sparse-n", "tao2022-sparse-s", "tao2022-sparse-d"),
+        studies=("tao2022-sparse-n", "tao2022-sparse-s", "tao2022-sparse-d"), line="Algorithm 5",
         least=_SPARSE_LEAST,
     ),
     Promise(
@@ -236,7 +243,7 @@ PROMISES: tuple[Promise, ...] = (
         formula="(d / (n eps))^((theta-1)/theta), theta = moments",
         bound=lambda s: (s.d / s.data) ** s.saved,
         assumes="l1 regression, moments of this order; a 1/n-net, which cannot be searched",
-        studies=("wang2022-n", "wang2022-epsilon", "wang2022-d"),
+        studies=("wang2022-n", "wang2022-epsilon", "wang2022-d"), line="Algorithms 1 and 2",
     ),
     Promise(
         name="one-pass-descent", theorem="Algorithm 4", quantity=_RISK,
@@ -272,7 +279,16 @@ PROMISES: tuple[Promise, ...] = (
         assumes="strongly convex and smooth, a sparse model",
     ),
 )  # fmt: skip
-"""By row of `privtail.algorithms.TABLE`; rows without a theorem of their own are not here."""
+"""By row of `privtail.algorithms.TABLE`; other rows are in `WITHOUT`."""
+
+WITHOUT = {
+    "auto": "it is from no paper",
+    "clipped-spgd": "theorem 1 of Xie et al. bounds its risk by 1/(T step) and the errors of its "
+    "clipped gradients, which it leaves open",
+    "clipped-trimmed-descent": "it clips every value, which no paper does",
+    "boosted-adassp": "only the code of its authors was at hand",
+}
+"""Rows for which no theorem has a rate, and why."""
 
 
 def promises(name: str) -> tuple[Promise, ...]:
@@ -286,5 +302,6 @@ def promises(name: str) -> tuple[Promise, ...]:
     found = tuple(promise for promise in PROMISES if promise.name == name)
     if not found:
         known = ", ".join(dict.fromkeys(promise.name for promise in PROMISES))
-        raise InvalidInput(f"There is no theorem on {name!r}. There are on: {known}.")
+        why = WITHOUT.get(name, "it is no published algorithm")
+        raise InvalidInput(f"No theorem has a rate for {name!r}: {why}. There are for: {known}.")
     return found

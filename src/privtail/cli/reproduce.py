@@ -54,7 +54,7 @@ def reproduce(
       privtail reproduce wang2020-figure-1a
       privtail reproduce wang2020 xie2023 --full --out results/
     """
-    _require_repository()
+    require_repository()
     runner: Any = importlib.import_module("experiments.runner")
     papers: Any = importlib.import_module("experiments.papers")
     if names == ["LIST"]:
@@ -83,7 +83,7 @@ def reproduce(
         show("python -m experiments.report draws them beside the papers' claims")
 
 
-def _require_repository() -> None:
+def require_repository() -> None:
     """Make ``experiments`` importable, or say why it is not."""
     root = Path(privtail.__file__).resolve().parents[2]
     if not (root / "experiments" / "runner.py").is_file():

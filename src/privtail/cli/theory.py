@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import importlib
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from privtail.cli.console import show
+from privtail.errors import InvalidInput
 
 if TYPE_CHECKING:
     from privtail.algorithms.theory import Promise, Setting
@@ -30,10 +32,11 @@ def theory(
 ) -> None:
     """Say what the theorem of a published algorithm promises.
 
-    It prints the bound on the risk with all constants set to 1 and without logarithms. So it says
-    how the risk grows and falls, not how large it is. Where a paper proves one, a lower bound for
-    every private method follows. Then come the assumptions of the theorem about the data, and the
-    experiments that measure it. It reads no data and costs nothing.
+    It prints the bound on the risk with all constants set to 1, and without the logarithms that
+    the paper hides. So it says how the risk grows and falls, not how large it is. Where a paper
+    proves one, a lower bound for every private method follows. Then come the assumptions of the
+    theorem about the data, the experiments that measure it, and in a copy of the repository what
+    the nearest of them found. It reads no data of yours and costs nothing.
 
     For example:
       privtail theory catoni-descent --n 100000 --d 10 --epsilon 1
@@ -44,17 +47,31 @@ def theory(
     setting = Setting(n=n, d=d, epsilon=epsilon, delta=delta, moments=moments, sparsity=sparsity)
     for promise in promises(name):
         measured = " ".join(promise.studies)
-        facts = {
+        facts: dict[str, str] = {
             "promises": f"{promise.quantity} {promise.formula}",
             "here": f"{promise.bound(setting):.3g}, with constants 1",
             "least": _least(promise, setting),
             "assumes": promise.assumes,
             "measured": f"privtail reproduce {measured}" if measured else "by no experiment here",
+            "nearest": _nearest(promise, setting),
         }
         show(f"\n{name}, {promise.theorem}")
         for fact, said in facts.items():
             if said:
                 show(hanging(f"  {fact:<9} ", said))
+
+
+def _nearest(promise: Promise, setting: Setting) -> str:
+    """The measured number at the nearest sizes, where the repository is there."""
+    from privtail.cli.reproduce import require_repository
+
+    try:
+        require_repository()
+    except InvalidInput:
+        return ""
+    experiments: Any = importlib.import_module("experiments.nearest")
+    asked = {"n": setting.n, "d": setting.d, "epsilon": setting.epsilon}
+    return str(experiments.nearest(promise.studies, promise.line, promise.quantity, asked))
 
 
 def _least(promise: Promise, setting: Setting) -> str:
