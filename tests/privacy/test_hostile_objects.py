@@ -833,6 +833,19 @@ def test_persons_are_apart_whose_ids_look_alike(ids):
     assert persons.seats(np.arange(2), 1)[0].tolist() == [0, 1]
 
 
+class Moved(datetime):
+    """A time that tells NumPy of another one."""
+
+    asm8 = np.datetime64(0, "ns")
+
+
+def test_a_time_of_a_class_of_its_own_is_what_its_fields_say():
+    """Persons that were one had the seats of one, as above."""
+    first, second = Moved(2020, 1, 1), Moved(2021, 1, 1)
+    assert Persons([first, second], 2).seats(np.arange(2), 1)[0].tolist() == [0, 1]
+    assert _identity(first) == _identity(pd.Timestamp("2020-01-01"))
+
+
 class Longer(list):
     """A list that is longer where it is counted than where its places are made."""
 

@@ -20,6 +20,7 @@ from replays import differences, played
 from privtail import cross_validate, private_mean
 from privtail.algorithms import ProximalGradient
 from privtail.linear_model import DPLogisticRegression, DPPoissonRegressor, DPRidge
+from privtail.trusted.exactly import is_one_of
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")
@@ -117,6 +118,30 @@ class Classless:
         raise RuntimeError("a secret")
 
 
+class Unhashable(type):
+    """What raises when a class is put into a set."""
+
+    __eq__ = __hash__ = Hostile.fail  # type: ignore[assignment]
+
+
+class OfUnhashable(metaclass=Unhashable):
+    pass
+
+
+class AsText(type):
+    """A class that says it is that of text."""
+
+    def __eq__(cls, _: object) -> bool:
+        return True
+
+    def __hash__(cls) -> int:
+        return hash(str)
+
+
+class OfAsText(metaclass=AsText):
+    __eq__ = __hash__ = Hostile.fail  # type: ignore[assignment]
+
+
 class Colour(enum.StrEnum):
     RED = "red"
 
@@ -134,7 +159,7 @@ CELLS: dict[str, Any] = {
     "hostile": Hostile(), "hostile number": Number(2.0), "hostile int": Whole(2),
     "hostile text": Text("a"), "leaves": Leaves(), "interrupts": Interrupts(2.0),
     "warns": Warns(2.0), "warns of a fraction": Warns(2.5), "shaped": Shaped(),
-    "classless": Classless(),
+    "classless": Classless(), "unhashable class": OfUnhashable(), "class as text": OfAsText(),
     "decimal": Decimal("2.5"),
     "signalling": Decimal("sNaN"), "fraction": Fraction(1, 3), "complex": 1 + 2j,
     "complex of numpy": np.complex128(1 + 2j), "date": dt.date(2020, 1, 1),
@@ -352,7 +377,7 @@ def neighbours(column: str, base: list[Any], cells: Iterable[str]) -> dict[str, 
     out = {}
     for name in cells:
         cell = CELLS[name]
-        if column not in UNTYPED and type(cell) not in PLAIN:
+        if column not in UNTYPED and not is_one_of(cell, PLAIN):
             continue
         other = built(make, [cell, *base[1:]])
         if other is not None and kind(other) == first:
@@ -397,7 +422,7 @@ def test_every_cell_of_a_list(question: str) -> None:
 
 TELLING = (
     "large", "none", "text", "list", "two", "hostile", "shaped", "decimal", "na", "classless",
-    "leaves", "interrupts", "warns",
+    "leaves", "interrupts", "warns", "unhashable class", "class as text",
 )  # fmt: skip
 """The cells at which libraries stumble most."""
 

@@ -44,6 +44,16 @@ def test_a_shape_of_all_cells_together(monkeypatch: Patch, question: str) -> Non
     assert columns.told_apart(question, "list", "lists of one", ["large"])
 
 
+@pytest.mark.parametrize("cell", ["unhashable class", "class as text"])
+@pytest.mark.parametrize("question", ["labels", "bought labels", "category"])
+def test_types_of_cells_in_a_set(monkeypatch: Patch, question: str, cell: str) -> None:
+    def in_a_set(values: Any, kinds: Any) -> bool:
+        return set(map(type, values)) <= set(kinds)
+
+    monkeypatch.setattr(targets, "are_of", in_a_set)
+    assert columns.told_apart(question, "list", "text", [cell])
+
+
 @pytest.mark.parametrize("what", ["warning", "error", "text"])
 def test_a_cell_that_shows_itself(monkeypatch: Patch, what: str) -> None:
     honest = targets.as_numbers

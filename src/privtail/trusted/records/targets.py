@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
 from privtail.schema.kinds import Kind, require_kind, target_refusal
+from privtail.trusted.exactly import are_of
 from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.records.arrays import as_labels, as_numbers, column_of, read
 from privtail.trusted.records.arrow import Distinct
@@ -144,11 +145,9 @@ def distinct(
     if cells.dtype.kind in "fiubUS":
         values, inverse = np.unique(cells, return_inverse=True)
         return list(map(canonical, values)), inverse.astype(np.int64)
-    positions: dict[Any, int] = {}
-    objects = cells.tolist()
-    # Text is canonical already; the same positions come out of the long way.
-    plain = set(map(type, objects)) <= {str, type(None)}
-    labels = objects if plain else read(objects, canonical, None)
+    positions, objects = dict[Any, int](), cells.tolist()
+    text = are_of(objects, (str, type(None)))  # canonical already: the long way gives the same
+    labels = objects if text else read(objects, canonical, None)
     inverse = np.fromiter(
         (positions.setdefault(v, len(positions)) for v in labels), np.int64, len(cells)
     )

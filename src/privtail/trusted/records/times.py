@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import numpy as np
 
+from privtail.trusted.records.kinds import is_from
+
 _SECOND = 10**18
 """In attoseconds, the finest unit of NumPy."""
-
 _DAY = 86_400 * _SECOND
-
 _UNITS = {
     "W": 7 * _DAY, "D": _DAY, "h": 3_600 * _SECOND, "m": 60 * _SECOND, "s": _SECOND,
     "ms": 10**15, "us": 10**12, "ns": 10**9, "ps": 10**6, "fs": 10**3, "as": 1,
@@ -25,14 +25,13 @@ Form = tuple[str, int]
 def time_form(cell: Any) -> Form | None:
     """A canonical form of a time: a kind, and a whole number; None for what is no time.
 
-    A date is its midnight, as in NumPy. A time with an offset from UTC is a moment; one without is
-    what a clock shows somewhere, and equals no moment. What NumPy cannot write in days keeps its
-    own unit. The fields of Python's classes are read, and not what a class derived from them says.
+    A date is its midnight, as in NumPy. A time with an offset from UTC is a moment; one without
+    equals no moment. What NumPy cannot write in days keeps its own unit. The fields of Python's
+    classes are read, not what a class derived from them says.
     """
     if isinstance(cell, datetime | timedelta):
-        exact = getattr(cell, "asm8", None)  # pandas, in UTC if an offset is known
-        if type(exact) in (np.datetime64, np.timedelta64):
-            kind, count = _of_numpy(cast(Any, exact))
+        if is_from(cell, ("pandas",)) and hasattr(cell, "asm8"):  # in UTC if an offset is known
+            kind, count = _of_numpy(cast(Any, cell).asm8)
             return ("moment" if getattr(cell, "tzinfo", None) is not None else kind), count
         return _of_datetime(cell) if isinstance(cell, datetime) else ("duration", _length(cell))
     if isinstance(cell, date):
