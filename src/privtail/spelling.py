@@ -33,6 +33,12 @@ def digits(least: int, *numbers: float | None) -> int:
     return min(max(least, 3 + math.ceil(math.log10(max(map(abs, known)) / wide))), 17)
 
 
+def with_interval(value: float, low: float, high: float, least: int, link: str = "") -> str:
+    """``value [low, high]``, with ``digits``; ``link`` stands before the interval."""
+    many = digits(least, low, high)
+    return f"{value:.{many}g}{link} [{low:.{many}g}, {high:.{many}g}]"
+
+
 def printable(text: str, stream: Any = None) -> str:
     """``text`` as ``stream`` (standard output) can write it: ``eps`` in Latin-1, and so on."""
     encoding = getattr(sys.stdout if stream is None else stream, "encoding", None) or "utf-8"

@@ -168,9 +168,10 @@ def bars(edges: Sequence[float], rows: Sequence[Row], title: str) -> str:
             parts.append(_line("end", middle, middle, at(row.low), at(row.high)))
     parts.append(_line("axis", left, _WIDTH - 40, floor, floor))
     step = math.ceil(len(rows) / (_LABELS - 1))
+    many = digits(4, edges[0], edges[-1])
     parts += [
         f'<text class="soft" x="{left + wide * j:.1f}" y="{floor + 20}" text-anchor="middle">'
-        f"{shown(float(edges[j]), digits(4, edges[0], edges[-1]))}</text>"
+        f"{shown(float(edges[j]), many)}</text>"
         for j in range(0, len(edges), step)
     ]
     return svg(_WIDTH, height, title, "; ".join(map(_said, rows)), parts)

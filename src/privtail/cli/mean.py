@@ -22,7 +22,7 @@ from privtail.cli.options import (
     counted,
 )
 from privtail.errors import InvalidInput
-from privtail.spelling import digits
+from privtail.spelling import with_interval
 
 if TYPE_CHECKING:
     from privtail.cli.schema import Label
@@ -109,10 +109,9 @@ def mean(
         where = f"{', '.join(map(str, group))}: " if group else ""
         for name, one in found.items():
             low, high = (math.nan if end is None else end for end in one["interval"])
-            shown = digits(6, low, high)
-            within = f"[{low:.{shown}g}, {high:.{shown}g}]".replace("nan", "unknown")
+            said = with_interval(one["mean"], low, high, 6, " in").replace("nan", "unknown")
             doubt = "" if one["reliable"] else "  (not reliable: the notes say why)"
-            lines.append(f"{where}{name} = {one['mean']:.{shown}g} in {within}{doubt}")
+            lines.append(f"{where}{name} = {said}{doubt}")
     lines.append(
         "[...] is a 95 % interval for the mean of these rows: it allows for noise and clipping, "
         "not for sampling"

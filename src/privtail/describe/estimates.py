@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privtail.coefficients import normal_quantile
 from privtail.errors import InvalidInput
-from privtail.spelling import digits, printable
+from privtail.spelling import printable, with_interval
 from privtail.statement import Statement, unkept
 from privtail.views import MOST, Row, framed, intervals, numbers
 
@@ -197,10 +197,9 @@ class QuantileEstimate:
 
     def __repr__(self) -> str:
         lines = [
-            f"{name} {level:g}: {value:.{shown}g} in [{low:.{shown}g}, {high:.{shown}g}]"
+            f"{name} {level:g}: "
+            + with_interval(facts["value"], facts["low"], facts["high"], 6, " in")
             for name, levels in self.to_dict().items()
             for level, facts in levels.items()
-            for value, low, high in [facts.values()]
-            for shown in [digits(6, low, high)]
         ]
         return printable("\n".join([*lines, *unkept(self.privacy_)]))

@@ -20,7 +20,7 @@ from privtail.describe.tabled import tabled
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.ledgers import interruptible
 from privtail.promised import Promised
-from privtail.spelling import digits, printable
+from privtail.spelling import printable, with_interval
 from privtail.statement import Statement, state
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.ledger import Ledger
@@ -100,10 +100,8 @@ class MatrixEstimate:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.value, dtype=dtype)
 
-    def _told(self, j: int, k: int, within: str = "") -> str:
-        low, high = self.low[j, k], self.high[j, k]
-        shown = digits(4, low, high)
-        return f"{self.value[j, k]:.{shown}g}{within} [{low:.{shown}g}, {high:.{shown}g}]"
+    def _told(self, j: int, k: int, link: str = "") -> str:
+        return with_interval(self.value[j, k], self.low[j, k], self.high[j, k], 4, link)
 
     def __repr__(self) -> str:
         lines = [

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
-from privtail.spelling import digits
+from privtail.spelling import with_interval
 from privtail.statement import Statement, unkept
 from privtail.views import Row, numbers
 
@@ -60,8 +60,7 @@ class Estimate:
         return self.value
 
     def __str__(self) -> str:
-        shown = digits(4, self.low, self.high)
-        return f"{self.value:.{shown}g} [{self.low:.{shown}g}, {self.high:.{shown}g}]"
+        return with_interval(self.value, self.low, self.high, 4)
 
 
 @dataclass(frozen=True, eq=False)

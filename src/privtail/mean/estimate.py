@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from privtail.coefficients import normal_quantile
 from privtail.errors import InvalidInput
-from privtail.spelling import digits, printable
+from privtail.spelling import printable, with_interval
 from privtail.statement import Statement
 
 
@@ -132,10 +132,8 @@ class MeanEstimate:
         names = np.repeat(names, len(ends) // len(names)).tolist()
         rows = zip(names, np.ravel(self.value), ends, np.ravel(self.reliable), strict=True)
         lines = [
-            f"{name}{value:.{shown}g} [{low:.{shown}g}, {high:.{shown}g}]"
-            + ("" if reliable else "  not reliable")
+            f"{name}{with_interval(value, low, high, 6)}" + ("" if reliable else "  not reliable")
             for name, value, (low, high), reliable in rows
-            for shown in [digits(6, low, high)]
         ]
         return "\n".join([*lines, self.privacy_.headline])
 
