@@ -68,7 +68,7 @@ ROOMS = {
         "ledgers",
         "describe", "evaluation", "export", "linear_model", "model", "mean", "lost", "default",
         "published", "algorithms", "reporting", "statement", "calibration", "trusted", "losses",
-        "domains", "ledger_texts", "schema", "table_files", "written",
+        "domains", "json_files", "ledger_texts", "schema", "table_files", "written",
     },
     "linear_model": {
         "dask_collections", "ledgers",
@@ -113,7 +113,8 @@ ROOMS = {
     "calibration": {"trusted"},
     "statement": {"json_files", "trusted", "ledger_texts"},
     "trusted": {
-        "dask_client", "dask_collections", "losses", "domains", "ledger_texts", "schema", "storage",
+        "dask_client", "dask_collections", "losses", "domains", "json_files", "ledger_texts",
+        "schema", "storage",
     },
     "dask_client": set(),
     "dask_collections": set(),

@@ -149,6 +149,21 @@ def test_a_wrong_schema(shell, table, content, wrong):
     assert repr(wrong) in shell.refused("fit", "claims.csv", *FIT, "--schema", "schema.json")
 
 
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ('{"target": "late", "target": "age"}', "'target' twice"),
+        ('{"categories": {"job": ["a"], "job": ["b"]}}', "'job' twice"),
+        ('{"categories": {"job": [NaN]}}', "not a JSON object"),
+        ('{"categories": {"job": [1e400]}}', "not a JSON object"),
+        ("[" * 100_000, "not a JSON object"),
+    ],
+)
+def test_a_schema_that_readers_take_differently(shell, table, text, wrong):
+    (shell.folder / "schema.json").write_text(text)
+    assert wrong in shell.refused("fit", "claims.csv", *FIT, "--schema", "schema.json")
+
+
 def test_no_cell_of_a_refused_file_reaches_a_real_terminal(shell, table):
     """The whole process, so that nothing that a library prints is missed."""
     content, _ = FILES["ragged.csv"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import math
 import os
@@ -568,6 +569,12 @@ def edited(lines: list[bytes], how: str) -> tuple[list[bytes], int]:
     if how == "deep":
         lines[1] = b"[" * 100_000 + b"\n"
         return lines, 2
+    if how == "said twice":
+        body = lines[1][: -module._SEAL_LENGTH - 1].replace(
+            b'"epsilon"', b'"epsilon": 0, "epsilon"'
+        )
+        seal = hashlib.sha256(body + b"}").hexdigest()
+        return [lines[0], body + (module._SEAL % seal).encode() + b"\n", *lines[2:]], 2
     assert how == "resealed"
     line, _ = module._sealed({"number": 2, "previous": lines[1][-67:-3].decode()})
     return [*lines[:2], line], 3
@@ -584,6 +591,7 @@ HOW = (
     "zeros",
     "empty line",
     "deep",
+    "said twice",
     "resealed",
 )
 

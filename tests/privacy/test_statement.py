@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 import privtail
-from privtail import linear_model
+from privtail import json_files, linear_model
 from privtail.calibration import calibrate
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.robust_means import BoundedMean, ClampedMean, ClippedMean, SmoothedCatoniMean
-from privtail.statement import Statement, Verification, verify
+from privtail.statement import Statement, Verification, verify, verify_all
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.events import Event, Plan, Round, compose
@@ -628,6 +628,39 @@ def test_a_hostile_file_is_one_clear_line(data, tmp_path):
     path.write_bytes(data)
     with pytest.raises(InvalidInput):
         verify(path)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e400", "-1e400", "1" * 5_000])
+def test_a_number_that_is_no_double_is_no_json(number, tmp_path):
+    path = tmp_path / "file.json"
+    for edited in (
+        json.dumps(written(statement())).replace('"delta": 1e-06', f'"delta": {number}', 1),
+        f'{{"statement": {{"epsilon": {number}}}}}',
+    ):
+        path.write_text(edited)
+        with pytest.raises(InvalidInput, match="is not JSON"):
+            verify(path)
+
+
+def test_a_name_stands_once_in_an_object(tmp_path, monkeypatch):
+    """Of two values a reader may take either: one that shows the first claims what nobody paid."""
+    path, text = tmp_path / "file.json", json.dumps(written(statement()))
+    real, small = '"epsilon": 1.0', '"epsilon": 0.01, "epsilon": 1.0'
+    for edited, name in (
+        (text.replace(real, small, 1), "'epsilon' twice"),
+        (text.replace('"times": ', '"times": 1, "times": ', 1), "'times' twice"),
+        ('{"\\u001b[2J": 1, "\\u001b[2J": 2}', r"'\\x1b\[2J' twice"),
+        (f'{{"{"a" * 999}": 1, "{"a" * 999}": 1}}', r"'a{40}\.\.\.' twice"),
+    ):
+        assert edited != text
+        path.write_text(edited)
+        for read in (verify, verify_all, privtail.load, privtail.report):
+            with pytest.raises(InvalidInput, match=name) as refusal:
+                read(path)
+            assert len(str(refusal.value)) < 300 + len(str(path))
+    path.write_text(text.replace(real, small, 1))
+    monkeypatch.setattr(json_files, "_object", dict)
+    assert verify(path).ok, "the twin is caught"
 
 
 @pytest.mark.parametrize("name", ["missing.json", ".", "pipe", "nul\x00"])

@@ -169,7 +169,15 @@ def test_a_release_that_is_not_private_is_not_called_private(folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{}", "[]", '{"format": "privtail-model"}', '{"format": "privtail-mean"}']
+    "text",
+    [
+        "",
+        "{}",
+        "[]",
+        '{"format": []}',
+        '{"format": "privtail-model"}',
+        '{"format": "privtail-mean"}',
+    ],
 )
 def test_other_files_are_refused_by_name(tmp_path, text):
     (tmp_path / "odd.json").write_text(text)

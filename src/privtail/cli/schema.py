@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -14,6 +13,7 @@ import typer
 
 from privtail.cli.options import Numeric, Written
 from privtail.errors import InvalidInput
+from privtail.json_files import Repeated, strictly
 
 Label = str | int | float | bool
 Missing = Literal["drop", "indicator"]
@@ -159,12 +159,16 @@ class Schema:
     def read(cls, path: Path) -> Schema:
         """Read a schema file; raises InvalidInput if it cannot be understood."""
         try:
-            content = json.loads(path.read_bytes())
+            content = strictly(path.read_bytes())
         except OSError as error:
             raise InvalidInput(
                 f"The schema {path} cannot be read: {error.strerror}. Give another file."
             ) from None
-        except ValueError:
+        except Repeated as error:
+            raise InvalidInput(
+                f"The schema {path} says two things. {error.sentence} Leave one of them out."
+            ) from None
+        except (ValueError, RecursionError):
             content = None
         if not isinstance(content, dict):
             raise InvalidInput(f"The schema {path} is not a JSON object. Its form: {_FORM}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -30,10 +29,12 @@ def verify(
     For example:
       privtail verify model.json
     """
-    from privtail import load, statement
+    from privtail import load
+    from privtail.json_files import json_of
+    from privtail.statement import verification
 
-    answers = statement.verify_all(file)
-    if json.loads(file.read_bytes()).get("format") == "privtail-model":
+    answers = verification.verify_all(file)
+    if json_of(file, verification.NEEDED)[0].get("format") == "privtail-model":
         load(file)
     show("\n\n".join(map(str, answers)))
     if not all(answers):

@@ -85,7 +85,7 @@ def read_content(path: str | os.PathLike[str]) -> Content:
 def content_of(written: Any, path: Path) -> Content:
     """The same of what such a file holds."""
     kind = written.get("format") if isinstance(written, Mapping) else None
-    if kind not in _READERS:
+    if not isinstance(kind, str) or kind not in _READERS:
         raise InvalidInput(f"No report can be made of {path}. Give {NEEDED}.")
     try:
         return _READERS[kind](written, path.name)

@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 
 from privtail import ledger_texts as texts
 from privtail.errors import InvalidInput
+from privtail.json_files import strictly
 from privtail.trusted.entries import NAMES, Entry, Terms
 
 if sys.platform != "win32":
@@ -242,7 +243,7 @@ def _opened(line: bytes) -> tuple[dict[str, Any], str] | None:
         body, seal = line[:-_SEAL_LENGTH] + b"}", line[-_SEAL_LENGTH:].decode()[-66:-2]
         if hashlib.sha256(body).hexdigest() != seal or not line.endswith((_SEAL % seal).encode()):
             return None
-        content = json.loads(body)
+        content = strictly(body)
         return {
             k: math.inf if v == "inf" and k not in ("label", *NAMES) else v
             for k, v in content.items()
