@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -33,6 +34,9 @@ from privtail.trusted.events import Event, Round
 FILE = Path(__file__).with_name("golden.json")
 CLOSE = 1e-7
 """Parameters are the same up to this part of them."""
+
+SHARE = re.compile(r", [.0-9]+% of the cost(?=:$)")
+"""What a plan prints beside a stage. It follows from the releases."""
 
 WIDE = {
     "selection": ("squares", "lasso", "huber", "few slopes"),
@@ -163,7 +167,7 @@ def taken(name: str) -> dict[str, Any]:
         warnings.simplefilter("ignore")
         model, plan = FITS[name]()
     return {
-        "plan": plan.splitlines(),
+        "plan": [SHARE.sub("", line) for line in plan.splitlines()],
         "releases": [line for part in model.privacy_.plan for line in _round(part)],
         "coef": _rounded(model.coef_),
         "intercept": _rounded(model.intercept_),

@@ -72,25 +72,25 @@ def test_the_plan_of_numbers():
         ("residual histogram", ["derivative norms"], 1),
         ("descent", ["gradient"], 20),
         ("extrapolation", ["improvement"], 1),
-        ("intercept", ["derivatives"], 1),
+        ("intercept by mean residual", ["derivatives"], 1),
         ("acceptance test", ["improvement"] * 2, 1),
     ]
     quantile = stages_of(ScaledDescent(quantile=True), 42.0, problem)
     assert ("intercept-only model", ["derivatives"], 3) in quantile
-    assert ("intercept", ["derivatives"], 3) in quantile
+    assert ("intercept by quantile", ["derivatives"], 3) in quantile
 
 
 def test_the_plan_of_labels_and_of_counts():
     problem = Problem(n=10_000, d=3, outputs=3, intercept=True)
     names = [name for name, *_ in stages_of(KINDS["class"], 42.0, problem)]
     assert names[:3] == ["column summaries", "label counts", "preconditioner"]
-    assert names[-2:] == ["acceptance test", "intercept"]
+    assert names[-2:] == ["acceptance test", "intercept by label frequencies"]
     weighted = stages_of(replace(KINDS["class"], weighted=True), 42.0, problem)
     assert weighted[-1][0] == "acceptance test", "weights change frequencies on purpose"
     problem = replace(problem, outputs=1)
     names = [name for name, *_ in stages_of(KINDS["count"], 42.0, problem)]
     assert names[:3] == ["column summaries", "target histogram", "intercept-only model"]
-    assert names[-2:] == ["intercept", "acceptance test"]
+    assert names[-2:] == ["intercept by target mean", "acceptance test"]
 
 
 def test_few_features_are_chosen_and_described_again():
@@ -121,7 +121,7 @@ def test_a_stage_costs_its_weight():
         assert parts["acceptance test"] == pytest.approx(2 * tuning.other)
         assert parts["extrapolation"] == pytest.approx(tuning.other)
         assert parts["intercept-only model"] == pytest.approx(tuning.other)
-        assert ("intercept" in parts) == squares
+        assert ("intercept by mean residual" in parts) == squares
         assert parts["column summaries"] == pytest.approx(tuning.column_summaries)
 
 

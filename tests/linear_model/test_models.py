@@ -63,6 +63,7 @@ from privtail.linear_model import (
 )
 from privtail.losses import CustomLoss, HuberLoss
 from privtail.model import Column, Model
+from privtail.trusted.accountants import cost
 from privtail.trusted.accounting.curves import GaussianDP
 
 SIMULATED = {"noise": "simulated", "random_state": 0}
@@ -465,6 +466,18 @@ def test_the_plan_is_readable():
     assert "<pre>" in plan._repr_html_()
     assert DPRidge(epsilon=1.0).plan(100_000, 10).noise_error < plan.noise_error
     assert len(list(plan)) == len(plan)
+
+
+def test_a_plan_says_what_share_of_the_cost_each_stage_takes():
+    plan = DPRidge(epsilon=1.0).plan(10_000, 3)
+    squares = [cost((part,), "replace_one").mu ** 2 for part in plan]
+    assert sum(plan.shares) == pytest.approx(1)
+    assert plan.shares == pytest.approx(np.array(squares) / sum(squares), rel=1e-6)
+    assert "\n  descent, 10.3% of the cost:\n" in plan.to_text()
+    assert "\n  acceptance test, 5.1% of the cost:\n" in plan.to_text()
+    free = DPRidge(epsilon=math.inf).plan(100, 2)
+    assert all(math.isnan(share) for share in free.shares)
+    assert "% of the cost" not in free.to_text()
 
 
 @pytest.mark.parametrize("kind", [DPLinearRegression, DPSparseRegressor])

@@ -24,14 +24,14 @@ Doubles = NDArray[np.float64]
 class MeanDerivative:
     """The mean derivative (K,) of the loss in the margin, with derivatives clipped at a threshold.
 
-    A stage releases it ``releases`` times; the plan shows them as the stage ``stage``.
+    A stage releases it ``releases`` times; the plan shows them under the name ``stage``.
 
     **Privacy.** Each is a Gaussian release of a mean of vectors of length 1, times the threshold.
     """
 
     noise: GaussianNoise
     releases: int = 1
-    stage: str = "intercept"
+    stage: str = "intercept-only model"
 
     def plan(self, problem: Problem) -> Plan:
         """The releases, of K numbers each."""

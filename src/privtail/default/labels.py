@@ -265,7 +265,7 @@ class MatchFrequencies:
     noise: GaussianNoise
 
     def plan(self, problem: Problem) -> Plan:
-        return (Round(stage="intercept", events=(self._event(problem),)),)
+        return (Round(stage="intercept by label frequencies", events=(self._event(problem),)),)
 
     def run(self, fit: Fit) -> None:
         problem, (usable, _) = fit.problem, fit.usable_rows

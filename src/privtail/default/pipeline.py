@@ -5,7 +5,7 @@ and the noise multiplier. `plan` lists their releases, and `run` makes them. To 
 begin with `choose_stages` and the three lists below it, for numbers, amounts and labels. Each entry
 is a stage with its budget weight (`Tuning`). `finish._reasons` lists why a fit returns a constant:
 most often `Accept` or `AcceptLabels` found no gain. ``model.plan(n, d)`` prints the releases, and
-``model.privacy_`` the fraction of the budget of each. ``docs/background/how-it-works.md`` explains.
+the fraction of the budget of each stage. ``docs/background/how-it-works.md`` explains.
 """
 
 from __future__ import annotations
@@ -44,8 +44,6 @@ from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan
 from privtail.trusted.problem import Problem
 
-INTERCEPT_ONLY = "intercept-only model"
-"""Stage name, in a plan, of the releases that fit this model."""
 Stages = tuple[Stage, ...]
 Regime = Literal["all features", "few features", "intercept only"]
 
@@ -213,9 +211,10 @@ class ScaledDescent:
         yield from _descent_stages(self.tuning, problem, labels=False)
         yield _gain_stage(self.tuning, LimitExtrapolation)
         if problem.intercept and self.squares:
-            yield _intercept_stage(self.tuning, FitIntercept)
+            yield _intercept_stage(self.tuning, FitIntercept, "mean residual")
         if problem.intercept and self.quantile:
-            yield _intercept_stage(self.tuning, MatchQuantile, self.tuning.intercept_moves)
+            moves = self.tuning.intercept_moves
+            yield _intercept_stage(self.tuning, MatchQuantile, "quantile", moves)
         yield _gain_stage(self.tuning, Accept)
 
     def _amount_stages(self, problem: Problem, *, few: bool) -> Iterator[Weighted]:
@@ -225,7 +224,7 @@ class ScaledDescent:
             yield _selection_stage(self.tuning, problem, self.sparsity, numbers=False)
         yield from _descent_stages(self.tuning, problem, labels=False)
         if problem.intercept:
-            yield _intercept_stage(self.tuning, MatchMean)
+            yield _intercept_stage(self.tuning, MatchMean, "target mean")
         yield _gain_stage(self.tuning, Accept)
 
     def _label_stages(self, problem: Problem, *, few: bool) -> Iterator[Weighted]:
@@ -253,7 +252,7 @@ class ScaledDescent:
     def _intercept_only_start(self, budget: BudgetFraction) -> StartAtInterceptOnly:
         """The stage that fits an intercept; a quantile takes several mean derivatives."""
         moves = self.tuning.intercept_moves if self.quantile else 1
-        return StartAtInterceptOnly(MeanDerivative(budget.mean_noise(moves), moves, INTERCEPT_ONLY))
+        return StartAtInterceptOnly(MeanDerivative(budget.mean_noise(moves), moves))
 
 
 def _finds_target(stages: Stages, problem: Problem) -> bool:
@@ -287,12 +286,11 @@ def _descent_stages(tuning: Tuning, problem: Problem, *, labels: bool) -> Iterat
 
 
 def _intercept_stage(
-    tuning: Tuning, kind: type[FitIntercept | MatchMean | MatchQuantile], moves: int = 1
+    tuning: Tuning, kind: type[FitIntercept | MatchMean | MatchQuantile], by: str, moves: int = 1
 ) -> Weighted:
     """A stage that moves the intercept by ``moves`` mean derivatives of equal budget."""
-    return Weighted(
-        moves * tuning.other, lambda part: kind(MeanDerivative(part.mean_noise(moves), moves))
-    )
+    name, weight = f"intercept by {by}", moves * tuning.other
+    return Weighted(weight, lambda part: kind(MeanDerivative(part.mean_noise(moves), moves, name)))
 
 
 def _gain_stage(tuning: Tuning, kind: type[LimitExtrapolation | Accept | AcceptLabels]) -> Weighted:
@@ -308,7 +306,7 @@ def _amount_start(tuning: Tuning, problem: Problem) -> Weighted:
 
     def stage(budget: BudgetFraction) -> StartAtMeanAmount:
         histogram, *rest = budget.split(weights)
-        means = (MeanDerivative(part.mean_noise(moves), moves, INTERCEPT_ONLY) for part in rest)
+        means = (MeanDerivative(part.mean_noise(moves), moves) for part in rest)
         return StartAtMeanAmount(histogram.histogram_noise(), *means)
 
     return Weighted(sum(weights), stage)

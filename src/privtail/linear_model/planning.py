@@ -8,10 +8,12 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
+from itertools import groupby
 
 from privtail.errors import DeltaWarning, NoiseWarning, PrivacyWarning
 from privtail.spelling import printable
 from privtail.statement import hanging
+from privtail.statement.page import relative_cost
 from privtail.trusted.accountants import Cost, cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.events import SMOOTH, Event, Plan, Round
@@ -69,6 +71,19 @@ class FitPlan:
     def epsilon(self) -> float:
         """Epsilon of the releases at the budget's delta; at most the budget's."""
         return self.cost.epsilon(self.budget.delta)
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """(rounds,) share of the cost of each round, to first order; of mu^2 if all are Gaussian.
+
+        NaN without noise.
+        """
+        costs = [
+            math.fsum(relative_cost(r, e, self.budget.neighbours) for e in r.events)
+            for r in self.releases
+        ]
+        total = math.fsum(costs)
+        return tuple(one / total if 0 < total < math.inf else math.nan for one in costs)
 
     @property
     def steps(self) -> int:
@@ -204,25 +219,26 @@ class FitPlan:
             f"reading      {self.passes:,} passes over {self.bytes_per_pass / 1e9:.3g} GB, at most",
             "releases",
         ]
-        protected = "row" if p.max_rows == 1 else "person"
-        before = ""
-        for r in self.releases:
-            lines += [f"  {r.stage}:"] * (r.stage not in ("", before))
-            before = r.stage
-            indent = "    " if r.stage else "  "
-            for e in r.events:
-                whose = "a smooth sensitivity" if e.law in SMOOTH else f"what one {protected} adds"
-                noise = f"noise {e.scale / e.radius:.3g} x {whose}"
-                lines.append(
-                    f"{indent}{e.question:<16} {r.times:>5,} x {e.coordinates:,} numbers, "
-                    f"{noise if e.scale else 'no noise'}"
-                )
-                if e.question == "labels":
-                    lines += [
-                        f"{'':<20}a label is found if {self._enough(e):,} rows hold it",
-                        f"{'':<20}the rest is planned for up to {p.outputs} classes",
-                    ]
+        entries = zip(self.releases, self.shares, strict=True)
+        for stage, group in groupby(entries, lambda entry: entry[0].stage):
+            rounds, shares = zip(*group, strict=True)
+            share = math.fsum(shares)
+            of_cost = "" if math.isnan(share) else f", {share:.1%} of the cost"
+            lines += [f"  {stage}{of_cost}:"] * bool(stage)
+            indent = "    " if stage else "  "
+            lines += [indent + line for r in rounds for line in self._lines(r)]
         return "\n".join([*lines, *(hanging("warning      ", text) for text in self.warnings)])
+
+    def _lines(self, r: Round) -> Iterator[str]:
+        """The lines of one round: each release, its size and its noise."""
+        protected = "row" if self.problem.max_rows == 1 else "person"
+        for e in r.events:
+            whose = "a smooth sensitivity" if e.law in SMOOTH else f"what one {protected} adds"
+            noise = f"noise {e.scale / e.radius:.3g} x {whose}" if e.scale else "no noise"
+            yield f"{e.question:<16} {r.times:>5,} x {e.coordinates:,} numbers, {noise}"
+            if e.question == "labels":
+                yield f"{'':<16}a label is found if {self._enough(e):,} rows hold it"
+                yield f"{'':<16}the rest is planned for up to {self.problem.outputs} classes"
 
     def _error(self) -> str:
         error = self.noise_error
