@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import math
 import pickle
 import re
@@ -281,19 +282,83 @@ def test_the_check_sees_an_array_that_follows_from_a_cell(monkeypatch: pytest.Mo
             as_target_cells(make([1.0, 2.0, None]))
 
 
-def test_memory_of_a_known_type_is_read_whatever_its_class() -> None:
-    """As arrays of other libraries are: of NumPy's types, or lent by DLPack."""
+class Interface(Untyped):
+    """A container that lends memory of an array whose type follows from the cells."""
 
-    class Lent:
-        dtype = "float of another library"
+    @property
+    def __array_interface__(self) -> Any:
+        self._lent = np.array(self._cells)
+        return self._lent.__array_interface__
 
-        def __dlpack__(self, **_: Any) -> Any:
-            raise AssertionError
 
-        def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-            return np.array([1.0, 2.0], dtype)
+class Struct(Untyped):
+    """The same for code of C."""
 
-    assert arrays.as_numbers(Lent()).tolist() == [1.0, 2.0]
+    @property
+    def __array_struct__(self) -> Any:
+        self._lent = np.array(self._cells)
+        return self._lent.__array_struct__
+
+
+class Lent(Wrapped):
+    """The same by DLPack."""
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return np.array(self._cells).__dlpack__()
+
+
+class Framed(Untyped):
+    """A table of one column, which is the table."""
+
+    columns = ("a",)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self if place == "a" else super().__getitem__(place)
+
+
+class Raising(Untyped):
+    @property
+    def dtype(self) -> Any:
+        raise LookupError(self._cells)
+
+
+class Array(list[Any]):
+    __array_interface__ = Interface.__array_interface__
+    _cells = property(list)
+
+
+@pytest.mark.parametrize("make", [Interface, Struct, Lent, Framed, Raising, Array])
+@pytest.mark.parametrize("cell", [3, None, "a", [1.0, 2.0]])
+def test_memory_that_an_unknown_class_lends_is_refused(make: Any, cell: Any) -> None:
+    """The attack: an id of one person made doubles of the others, as with ``__array__`` above."""
+    for read in (as_number_cells, as_label_cells, as_target_cells, lambda x: Persons(x, 3)):
+        with pytest.raises(InvalidInput, match=r"class that is not known|this table has 1\."):
+            read(make([2**53, 2**53 + 1, cell]))
+
+
+def test_the_check_sees_memory_whose_type_follows_from_a_cell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Sabotage: memory that is lent is believed to be of one type, whatever the class."""
+    monkeypatch.setattr(arrays, "is_read_elsewhere", lambda values: False)
+    counts = [
+        len(Persons(Interface([2**53, 2**53 + 1, cell]), 3).seats(np.arange(3), 1)[0])
+        for cell in (3, 3.5)
+    ]
+    assert counts == [3, 2], "the row of one person followed from the id of another"
+
+
+def test_memory_of_one_type_is_read() -> None:
+    """As Python lends it, and libraries whose arrays are of one type."""
+    listed = array.array("d", [1.0, 2.0])
+    tensor = type("Tensor", (), {"__module__": "torch", "dtype": "float64", "__array__": lent})
+    for one in (listed, memoryview(listed), tensor()):
+        assert arrays.as_numbers(one).tolist() == [1.0, 2.0]
+    assert arrays.as_numbers(bytearray([1, 2])).tolist() == [1, 2]
+
+
+def lent(_: Any, dtype: Any = None, copy: bool | None = None) -> Any:
+    return np.array([1.0, 2.0], dtype)
 
 
 class Own(pd.api.extensions.ExtensionDtype):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import ctypes
 import datetime as dt
 import enum
 import warnings
@@ -206,6 +207,10 @@ def arrow(kind: Any) -> Callable[[Any], Any]:
     return lambda cells: pa.array(list(cells), type=kind)
 
 
+def fields(cells: Iterable[Any]) -> Any:
+    return np.array([(cell, 0.0) for cell in cells], dtype=[("c", float), ("x", float)])
+
+
 def series(dtype: Any) -> Callable[[Any], Any]:
     return lambda cells: pandas.Series(objects(cells)).astype(dtype)
 
@@ -238,7 +243,12 @@ COLUMNS: dict[str, Callable[[Any], Any]] = {
     "bool": lambda cells: np.array([{False: False, True: True}[c] for c in cells]),
     "text of numpy": lambda cells: np.array(list(cells), dtype="U8"),
     "bytes of numpy": lambda cells: np.array(list(cells), dtype="S8"),
+    "big-endian": lambda cells: np.array(list(cells), dtype=">f8"),
+    "field of records": lambda cells: fields(cells)["c"],
+    "records": fields,
     "array": lambda cells: array.array("d", cells),
+    "memory": lambda cells: memoryview(array.array("d", cells)),
+    "memory of ctypes": lambda cells: (ctypes.c_double * N)(*cells),
     "masked": lambda cells: np.ma.masked_invalid(np.array(list(cells), dtype=np.float64)),
     "pandas": lambda cells: pandas.Series(np.array(list(cells), dtype=np.float64)),
     "pandas objects": lambda cells: pandas.Series(objects(cells), dtype=object),
@@ -248,6 +258,9 @@ COLUMNS: dict[str, Callable[[Any], Any]] = {
     "pandas Float64": series("Float64"),
     "pandas Int64": series("Int64"),
     "pandas boolean": series("boolean"),
+    "pandas sparse": lambda cells: pandas.Series(
+        pandas.arrays.SparseArray(np.array(list(cells), np.float64), fill_value=0.0)
+    ),
     "pandas string": series("string"),
     "pandas str": series("str"),
     "pandas category": series(CATEGORIES),
@@ -261,6 +274,7 @@ COLUMNS: dict[str, Callable[[Any], Any]] = {
     "pandas string[pyarrow]": series(pandas.ArrowDtype(pa.string())),
     "polars Float64": of_polars(polars.Float64, float, int),
     "polars Int64": of_polars(polars.Int64, int),
+    "polars Decimal": of_polars(polars.Decimal(38, 3), Decimal, int),
     "polars Boolean": of_polars(polars.Boolean, bool),
     "polars String": of_polars(polars.String, str),
     "polars Categorical": of_polars(polars.Categorical, str),
@@ -449,7 +463,7 @@ def test_parts_of_every_column(column: str) -> None:
     assert told_apart("parts", column, "truths", ("none", "nan")) == []
 
 
-NEVER_READ = {"masked", "polars List", "arrow list"}
+NEVER_READ = {"masked", "memory of ctypes", "polars List", "arrow list"}
 
 
 @pytest.mark.parametrize("column", COLUMNS)

@@ -30,21 +30,17 @@ from privtail.trusted.records.kinds import LIBRARIES, is_from, room
 
 _TYPED = ("__array__", "dtype", "__array_interface__", "__array_struct__")
 """What containers have whose cells are of one public type, or `object` by declaration."""
-_IN_MEMORY = ("__array_interface__", "__array_struct__", "__dlpack__")
-"""What containers have whose memory holds numbers of one type."""
+_LENDERS = ("array", "builtins", "jax", "jaxlib", "scipy", "torch")
+"""Modules whose own containers lend memory of one type, whatever the cells are."""
 
 
 def is_listed(values: Any) -> bool:
     """Whether this is a sequence of cells without a type: a list, a tuple, a deque, a range."""
     if isinstance(values, str | bytes | bytearray | Mapping):
         return False
-    if _is_typed(values):
+    if _is_typed(values) or _is_lent(values):
         return False
-    try:
-        memoryview(values)
-    except TypeError:
-        return hasattr(values, "__len__") and hasattr(values, "__getitem__")
-    return False
+    return hasattr(values, "__len__") and hasattr(values, "__getitem__")
 
 
 def _is_typed(values: Any) -> bool:
@@ -54,18 +50,52 @@ def _is_typed(values: Any) -> bool:
     that follows from the cells.
     """
     known = room(values) in LIBRARIES or column_names(values) is not None
-    return any(hasattr(values, name) for name in _TYPED[not known :])
+    return _has(values, _TYPED[not known :])
+
+
+def _has(values: Any, names: Iterable[str]) -> bool:
+    """Whether a container, or its class, has one of these attributes; one that raises is there."""
+    try:
+        return any(hasattr(type(values), name) or hasattr(values, name) for name in names)
+    except Exception:  # noqa: BLE001  a class of somebody else may raise anything
+        return True
+
+
+def _is_lent(values: Any) -> bool:
+    """Whether the class of a container lends its memory, also by code of Python (3.12)."""
+    if hasattr(type(values), "__buffer__"):
+        return True
+    try:
+        memoryview(values)
+    except Exception:  # noqa: BLE001  a class of somebody else may raise anything
+        return False
+    return True
 
 
 def is_read_elsewhere(values: Any) -> bool:
     """Whether code of a class that nobody knows would make the array that is read.
 
     Its type may follow from a cell, whatever the class says, and it may be another one each time.
+    So may the type of memory that such a class lends.
     """
-    known = room(values) in (*LIBRARIES, "scipy") or column_names(values) is not None
-    if known or is_listed(values) or any(hasattr(values, name) for name in _IN_MEMORY):
+    known = room(values) in (*LIBRARIES, *_LENDERS) or column_names(values) is not None
+    if known or is_listed(values):
         return False
-    return hasattr(values, "dtype") or hasattr(values, "__array__")
+    return _is_lent(values) or _has(values, _TYPED)
+
+
+def _require_column(values: Any) -> None:
+    """Refuse what `require_read` does, and tables, which a class that nobody knows may read.
+
+    Raises
+    ------
+    InvalidInput
+        By the container's class alone.
+    """
+    require_read(values)
+    names = column_names(values)
+    if names is not None:
+        raise containers.several_columns(len(names))
 
 
 def is_column(values: Any) -> bool:
@@ -120,7 +150,7 @@ def require_read(values: Any) -> None:
     for call in run:
         if hasattr(values, call):
             raise containers.not_run(type(values).__name__, call)
-    typed = any(hasattr(values, name) for name in _TYPED)
+    typed = _has(values, _TYPED)
     if isinstance(values, Iterable) and not (typed or hasattr(values, "__getitem__")):
         raise containers.without_positions(type(values).__name__)
     if is_read_elsewhere(values):
@@ -150,7 +180,7 @@ def as_numbers(values: Any) -> NDArray[Any]:
     Columns of pandas, polars and Arrow that can miss cells become doubles with NaN, whether or not
     a cell is missing: NumPy would make objects of Boolean categories as soon as one is.
     """
-    require_read(values)
+    _require_column(values)
     if is_listed(values):
         numbers = read(_cells(values, range(len(values))), _number, math.nan)
         return np.array(numbers, dtype=np.float64)
@@ -174,7 +204,7 @@ def as_labels(values: Any) -> NDArray[Any]:
     Whole numbers stay whole: polars and categories of pandas would write all of them as doubles as
     soon as one cell is missing.
     """
-    require_read(values)
+    _require_column(values)
     if is_listed(values):
         return np.fromiter(_cells(values, range(len(values))), dtype=object, count=len(values))
     values = _unwrapped(values)
