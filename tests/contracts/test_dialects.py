@@ -12,8 +12,8 @@ from privtail import open_table
 from privtail.errors import InvalidInput, MissingWarning
 from privtail.linear_model import DPLinearRegression
 from privtail.schema.dialect import Dialect
+from privtail.trusted.files.cells import text_numbers
 from privtail.trusted.files.streams import Stream
-from privtail.trusted.records.arrow import text_numbers
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -16,10 +16,10 @@ from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
 from privtail.trusted.files import formats
+from privtail.trusted.files.cells import one_line_end, text_numbers
 from privtail.trusted.files.streams import Stream
 from privtail.trusted.files.table import TableFile
 from privtail.trusted.mechanisms.noise import GaussianNoise
-from privtail.trusted.records.arrow import one_line_end, text_numbers
 from privtail.trusted.records.persons import Persons
 
 pa = pytest.importorskip("pyarrow")

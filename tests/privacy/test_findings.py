@@ -50,6 +50,7 @@ from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Round
+from privtail.trusted.files.cells import distinct
 from privtail.trusted.files.streams import Stream
 from privtail.trusted.files.table import TableFile
 from privtail.trusted.ledger import Ledger
@@ -60,7 +61,6 @@ from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.selection import NoisyTopK
 from privtail.trusted.problem import Problem
 from privtail.trusted.records import as_records, opened
-from privtail.trusted.records.arrow import distinct
 from privtail.trusted.records.persons import Persons
 from privtail.trusted.records.targets import Labels, Numbers, canonical_label
 from privtail.trusted.sampling import DisjointParts

@@ -36,19 +36,17 @@ from privtail.schema.dialect import PLAIN, Dialect
 from privtail.schema.types import is_plain
 from privtail.storage.listing import listed
 from privtail.storage.queries import ASSUMPTION, is_query, run
-from privtail.trusted.files.folders import Files, Runs
-from privtail.trusted.files.source import Place, changed
-from privtail.trusted.private_rows import PrivateFile
-from privtail.trusted.records.arrow import (
-    Distinct,
-    arrow_ids,
+from privtail.trusted.files.cells import (
     distinct,
-    joined,
     numbers,
     odd_share,
     one_line_end,
     text_numbers,
 )
+from privtail.trusted.files.folders import Files, Runs
+from privtail.trusted.files.source import Place, changed
+from privtail.trusted.private_rows import PrivateFile
+from privtail.trusted.records.arrow import Distinct, arrow_ids, joined
 
 _ODD, _ODD_IF_NUMERIC = 0.1, 0.5
 """Text is refused as numbers if more of its cells in the first rows are none."""

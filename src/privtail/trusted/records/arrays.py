@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from decimal import Decimal
 from functools import partial
 from numbers import Real
@@ -55,21 +56,16 @@ def _is_typed(values: Any) -> bool:
 
 def _has(values: Any, names: Iterable[str]) -> bool:
     """Whether a container, or its class, has one of these attributes; one that raises is there."""
-    try:
+    with suppress(Exception):  # which a class of somebody else may raise
         return any(hasattr(type(values), name) or hasattr(values, name) for name in names)
-    except Exception:  # noqa: BLE001  a class of somebody else may raise anything
-        return True
+    return True
 
 
 def _is_lent(values: Any) -> bool:
     """Whether the class of a container lends its memory, also by code of Python (3.12)."""
-    if hasattr(type(values), "__buffer__"):
-        return True
-    try:
-        memoryview(values)
-    except Exception:  # noqa: BLE001  a class of somebody else may raise anything
-        return False
-    return True
+    with suppress(Exception):
+        return hasattr(type(values), "__buffer__") or memoryview(values) is not None
+    return False
 
 
 def is_read_elsewhere(values: Any) -> bool:
@@ -82,20 +78,6 @@ def is_read_elsewhere(values: Any) -> bool:
     if known or is_listed(values):
         return False
     return _is_lent(values) or _has(values, _TYPED)
-
-
-def _require_column(values: Any) -> None:
-    """Refuse what `require_read` does, and tables, which a class that nobody knows may read.
-
-    Raises
-    ------
-    InvalidInput
-        By the container's class alone.
-    """
-    require_read(values)
-    names = column_names(values)
-    if names is not None:
-        raise containers.several_columns(len(names))
 
 
 def is_column(values: Any) -> bool:
@@ -180,7 +162,7 @@ def as_numbers(values: Any) -> NDArray[Any]:
     Columns of pandas, polars and Arrow that can miss cells become doubles with NaN, whether or not
     a cell is missing: NumPy would make objects of Boolean categories as soon as one is.
     """
-    _require_column(values)
+    require_read(values)
     if is_listed(values):
         numbers = read(_cells(values, range(len(values))), _number, math.nan)
         return np.array(numbers, dtype=np.float64)
@@ -204,7 +186,7 @@ def as_labels(values: Any) -> NDArray[Any]:
     Whole numbers stay whole: polars and categories of pandas would write all of them as doubles as
     soon as one cell is missing.
     """
-    _require_column(values)
+    require_read(values)
     if is_listed(values):
         return np.fromiter(_cells(values, range(len(values))), dtype=object, count=len(values))
     values = _unwrapped(values)
@@ -288,7 +270,13 @@ def _lists_values(kind: str) -> bool:
 
 
 def _unwrapped(values: Any) -> Any:
-    """What pandas keeps in Arrow, as Arrow: pandas may fail at cells that are no UTF-8."""
+    """What pandas keeps in Arrow, as Arrow: pandas may fail at cells that are no UTF-8.
+
+    A table is no column: that of a class that nobody knows may make any array.
+    """
+    names = column_names(values)
+    if names is not None:
+        raise containers.several_columns(len(names))
     if room(values) != "pandas":
         return values
     from pandas.arrays import ArrowExtensionArray
