@@ -74,7 +74,7 @@ class TimeLeft:
         self.began = 0.0
 
     def after(self, done: int, planned: int) -> float | None:
-        """Seconds left after so many rounds; None while there is no pace, and at the end."""
+        """Seconds left after ``done`` rounds; None while there is no pace, and at the end."""
         now = time.monotonic()
         if done <= self.last or not self.last:
             self.first, self.began = done, now

@@ -85,7 +85,7 @@ def numbers(rows: Iterable[Row], below: Iterable[str] = (), caption: str = "") -
 
 
 def shown(x: float, digits: int) -> str:
-    """A number of so many digits, or of as many as are before its point."""
+    """A number with ``digits`` digits, or with all digits before its point if these are more."""
     return f"{x:,.0f}" if 10**digits <= abs(x) < 1e9 else f"{x:.{digits}g}"
 
 

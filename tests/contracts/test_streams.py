@@ -312,7 +312,7 @@ def test_passes_are_announced(
     folder: Path, epsilon: float, classes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if classes is None and epsilon == float("inf"):
-        pytest.skip("labels are bought with a budget")
+        pytest.skip("finding labels costs budget")
     file = table(folder, "parquet-groups", drop=["late" if classes == 0 else "cost"])
     begun = []
     honest = file._format.runs

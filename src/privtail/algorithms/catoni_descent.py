@@ -114,8 +114,8 @@ class CatoniDescent:
         ``scale="paper"`` is line 1's s = sqrt(n v / (2 log(1/delta'))), tuned for the non-private
         error; ``"private"`` balances the bias v (1 + 1/beta) / (2 s) against the noise, which is
         linear in s (docs/mathematics.md#catoni). ``batch`` gives the stochastic variant of the
-        experiments: Poisson batches of so many expected records. Their noise is in the limit of
-        many steps that of as many full gradients, so the private balance is the same.
+        experiments: Poisson batches with this expected number of records. In the limit of many
+        steps their noise is that of as many full gradients, so the private balance is the same.
         """
         require_approximate(budget, "CatoniDescent.from_theory")
         log_failure = math.log(1 / failure_probability)

@@ -1,4 +1,4 @@
-"""The plan of most descents: so many rounds, each with one noisy gradient."""
+"""The plan of most descents: rounds that each release one noisy gradient."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class NetSearch:
     ============  =====================  ====================================================
     paper         here                   meaning
     ============  =====================  ====================================================
-    zeta-net      ``points``             at most so many candidates: the finest lattice up to three
+    zeta-net      ``points``             most candidates: the finest lattice up to three
                                          dimensions, random points above
     iota          ``scale``              of the residual in psi
     theta         ``order``              moments that features have

@@ -54,8 +54,8 @@ def plan(
 ) -> None:
     r"""Say what a fit would release and cost; spend nothing.
 
-    It prints the releases with their noise, their cost, the error that noise is expected to make,
-    and how often the rows are read. From a table it takes only the names
+    It prints the releases with their noise, the share of the cost of each stage, the error that
+    noise is expected to make, and how often the rows are read. From a table it takes only the names
     and types of the columns, and the number of rows. The options are those of fit.
 
     For example:

@@ -26,7 +26,7 @@ def public_numbers(given: Any, name: str) -> Doubles:
 
 
 def count_interval(counts: Any, std: float, confidence: float, rows: int) -> Doubles:
-    """Ends (..., 2) of intervals for the counts of so many rows, by the law of the noise."""
+    """Ends (..., 2) of intervals for counts among ``rows`` rows, by the law of the noise."""
     half_width = normal_quantile(confidence) * std
     ends = np.stack([np.asarray(counts) - half_width, np.asarray(counts) + half_width], axis=-1)
     return np.clip(ends, 0, rows)

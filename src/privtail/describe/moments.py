@@ -24,7 +24,7 @@ COUNT_FRACTION = 0.05
 SIGN = np.array([0.0, 5e-324])
 """Edges between which only zero lies."""
 COUNT_SNR = 5.0
-"""Sums are divided by a count only if it exceeds so many standard deviations of its noise."""
+"""Sums are divided by a count only if it exceeds this many standard deviations of its noise."""
 RANGES = ColumnRanges(cells=True)
 
 

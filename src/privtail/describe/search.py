@@ -31,7 +31,7 @@ SEPARATED = 3.7
 EXTREME = 0.6
 """Standard deviations of noise that are added, because an end is the extreme of many edges."""
 LEAST_OCTAVES = 2.0
-"""With so many octaves, cells around zero are almost even."""
+"""With this many octaves, cells around zero are almost even."""
 ZERO = 4 * 2.0**SMALL
 """What is smaller is not told from zero."""
 

@@ -15,7 +15,7 @@ from privtail.evaluation.result import Curves, Estimate
 Doubles = NDArray[np.float64]
 
 SHOWN = 4.0
-"""The share of a label in a bin is told if its rows are so many deviations of their noise."""
+"""The share of a label in a bin is told if its rows exceed this many deviations of their noise."""
 
 
 @dataclass(frozen=True, eq=False)

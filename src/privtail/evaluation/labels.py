@@ -72,7 +72,7 @@ def of_labels(
 
 @dataclass(frozen=True)
 class _Stages:
-    """The releases of an evaluation of so many labels, in order."""
+    """The releases of an evaluation of a model of ``labels`` labels, in order."""
 
     labels: int
 

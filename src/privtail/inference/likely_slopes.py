@@ -16,10 +16,10 @@ from privtail.losses.hessians import NODES
 Doubles = NDArray[np.float64]
 
 LENGTHS = 2.0 ** (np.arange(-24, 25) / 8)
-"""True margins are tried that are so many times as long as the fitted ones."""
+"""Lengths of true margins that are tried, as multiples of that of the fitted ones."""
 
 EXTREME, HALVINGS = 1e3, 40
-"""Mean log-odds are searched between plus and minus this, by so many halvings."""
+"""Mean log-odds are searched by bisection between -EXTREME and EXTREME, with HALVINGS steps."""
 
 
 def likely_part(slopes: FittedSlopes, noise: Doubles) -> tuple[float, float]:

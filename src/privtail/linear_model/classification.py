@@ -429,7 +429,7 @@ def sorted_labels(labels: Iterable[Any]) -> list[Any]:
 
 
 def outputs_of(classes: int) -> int:
-    """Scores of a model of so many classes: one for two."""
+    """The number of scores of a model of ``classes`` classes: one for two."""
     return 1 if classes == 2 else classes
 
 

@@ -87,8 +87,8 @@ class FittedLinearModel(PrivateEstimator):
             Where no theory gives the noise: with an algorithm of your own or by name, with selected
             features, and where the model is a private constant. And where the sampling error is not
             known: with a penalty, for least absolute deviations and quantiles, with three labels or
-            more, with so many features that no second moments were released, where noise hides
-            these, where it hides how long slopes are, and without privacy.
+            more, where no second moments were released because features are too many, where noise
+            hides these, where it hides how long slopes are, and without privacy.
         """
         check_is_fitted(self)
         if kind not in ("population", "noise"):

@@ -49,7 +49,7 @@ from privtail.trusted.tables import is_file, without_persons
 Doubles = NDArray[np.float64]
 
 CLAMP = 3.0
-"""A row's loss is clamped at that of an error of so many scales of the target."""
+"""A row's loss is clamped at that of an error of this many scales of the target."""
 
 SUMMARY_NOISE = 3.0
 """Noise multiplier of the histogram releases for the target's scale, relative to a trial's."""

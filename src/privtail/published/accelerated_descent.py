@@ -45,9 +45,9 @@ CLOSE = 1e-10
 """A step this small against the iterate is the last one; 1e4 times that before the last stage."""
 
 STALLED, PATIENCE = 1e-7, 100
-"""Steps this small that did not halve in so many end a fit of a smooth loss: they are rounding.
+"""Steps below ``STALLED`` that did not halve in ``PATIENCE`` steps end a fit of a smooth loss.
 
-Where kinks are rounded off, right steps are as slow.
+They are rounding errors. Where kinks are rounded off, right steps are as slow.
 """
 
 

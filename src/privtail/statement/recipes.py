@@ -58,7 +58,7 @@ def _asked(problem: Problem, name: str, parameters: list[Any]) -> Sensitivity:
 
 
 def _mean(problem: Problem, question: str, size: int, mean: CheckedMean) -> Sensitivity:
-    """A mean of ``size`` coordinates, as a problem of so many features has it."""
+    """The sensitivity of a mean of ``size`` coordinates."""
     if question == "scores":
         return problem.scores(size, mean)
     if question == "derivatives":

@@ -44,7 +44,7 @@ MAX_SNR = 2_000
 """SNR that is enough for every column, even for one that is nearly constant."""
 
 LEAST_TAIL = 3.0
-"""The tail of a column with refined histograms is at least so many scales: noise hides it."""
+"""The tail of a column with refined histograms is at least this many scales: noise hides it."""
 
 LEAST_DETECTED = 2 / 3
 """The part of the records that must be detected before the next histogram is refined.
@@ -200,7 +200,7 @@ class ColumnSummaries:
         return (Summary.joined([found, searches[-1].found]) if self.target else found), histograms
 
     def _part(self, features: int, noise: float) -> float:
-        """The fraction of the budget for the target beside so many features.
+        """The fraction of the budget for the target beside ``features`` features.
 
         ``noise`` is that of a count over n, if the whole budget went into one histogram.
         """
@@ -210,7 +210,7 @@ class ColumnSummaries:
         return min(max(LEAST_TARGET, needed), MOST_TARGET)
 
     def _releases(self, multiplier: float, problem: Problem, columns: int) -> list[_Release]:
-        """The histograms of a round: of so many features, and of the target if it is summarized."""
+        """The histograms of a round, of ``columns`` features and, if summarized, of the target."""
         n, times, price = problem.n, math.sqrt(1 + self.zooms), multiplier * problem.max_rows
         part = self._part(columns, price / n)
 
@@ -233,7 +233,7 @@ class ColumnSummaries:
 
 @dataclass(frozen=True)
 class _Release:
-    """A release of histograms of so many columns with noise ``std`` in a count.
+    """A release of histograms of several columns with noise ``std`` in a count.
 
     If ``pooled``, it is one histogram, in which every record votes for one of the columns.
     """

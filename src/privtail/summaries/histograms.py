@@ -15,7 +15,7 @@ Doubles = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
 CELL_ABOVE = 2.6
-"""A single cell near 1 is significant if its count is so many deviations above zero.
+"""A single cell near 1 is significant if its count is this many deviations above zero.
 
 Other runs of cells need more, by the logarithms of two priors: 1/k^2 for the exponent k of a run's
 ends, and 1/l for its length l. Among d columns the prior of the farthest exponents is lower by 1/d,
@@ -33,13 +33,13 @@ REFINED_RUN_ABOVE = 3.7
 """As `CELL_ABOVE`, for any run of cells of a refined histogram, where the column surely lies."""
 
 LIKELY_CELL, SURE_CELL = 2.5, 6.0
-"""A cell likely, or surely, holds records if its count is so many deviations above zero.
+"""A cell likely, or surely, holds records if its count is this many deviations above zero.
 
-A count of noise alone is so large in one cell of 160, and in one of a billion.
+A count of noise alone is that large in one cell of 160, and in one of a billion.
 """
 
 ROWS_MISSING = 3.0
-"""Not all rows count if the sum of all cells is so many deviations below n."""
+"""Not all rows count if the sum of all cells is this many deviations below n."""
 
 OTHERS = (
     "A row does not count if a number is missing or not finite, if it is beyond max_rows, or if it "
@@ -178,7 +178,7 @@ They are as many as those of `POWERS`, so that any histogram may follow any othe
 
 @dataclass(frozen=True)
 class Histogram:
-    """Noisy counts (cells,) of the values of one of so many ``columns``.
+    """Noisy counts (cells,) of the values of one of ``columns`` columns.
 
     ``std`` is the standard deviation of the noise, one number or one for each cell.
     """

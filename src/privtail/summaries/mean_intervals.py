@@ -17,10 +17,10 @@ from privtail.summaries.summary import Summary
 Doubles = NDArray[np.float64]
 
 NOISE_BOUND = 1.96
-"""Noise exceeds so many of its standard deviations with a probability of 2.5 %."""
+"""Noise exceeds this many of its standard deviations with a probability of 2.5 %."""
 
 SIGNIFICANT = 3.0
-"""A count of so many standard deviations is significant: noise alone exceeds it once in 740."""
+"""A count of this many standard deviations is significant: noise alone exceeds it once in 740."""
 
 TAIL_POWER = 1.2
 """The assumed tail index: the part of the rows beyond a distance falls with this power of it.
@@ -46,7 +46,7 @@ tails hold .05 less; a third adds cells with noise and hardly a row.
 """
 
 SURELY_MISSING = 4.5
-"""Nothing bounds rows that no histogram shows if they exceed noise by so many deviations.
+"""Nothing bounds rows that no histogram shows if they exceed noise by this many deviations.
 
 It is more than `SIGNIFICANT` because every column is tested, and rows near the end do no harm.
 """
@@ -105,7 +105,7 @@ class WindowHistogram:
         return rows + NOISE_BOUND * std >= n / 2
 
     def rises(self, low: float, high: float, rows: float, level: float) -> bool:
-        """Whether a cell inside [low, high] exceeds so many rows by so many deviations of noise."""
+        """Whether a cell inside [low, high] exceeds ``rows`` by ``level`` deviations of noise."""
         lows, highs = self.ends
         inside = (lows >= low) & (highs <= high)
         return bool(np.any(self.counts[inside] > rows + level * self.stds[inside]))
@@ -213,7 +213,7 @@ class CutRange:
         return part, lost, self._squares(side, end, part, power)
 
     def squares(self, end: float, rows: Doubles) -> Doubles:
-        """(2,) bounds of the bias of the mean square if so many ``rows`` lie below and above."""
+        """(2,) bounds of the bias of the mean square if ``rows`` (2,) lie below and above."""
         if self.bounded:
             return np.zeros(2)
         bounded = np.isfinite(self.beyond(end)[:, 1])

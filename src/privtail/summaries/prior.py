@@ -45,7 +45,7 @@ MAX_COLUMNS = 256
 """The largest number of columns from which the prior is estimated; of more, a sample is taken."""
 
 DIFFERENCE_ABOVE = 2.0
-"""Columns differ if their sum of squares exceeds that of noise by so many standard deviations."""
+"""Columns differ if their sum of squares exceeds that of noise by this many standard deviations."""
 
 MAX_LOCATION_STD = 1.0
 """A column gets the centre 0 if the posterior deviation of its location is more, in octaves."""

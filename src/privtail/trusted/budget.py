@@ -17,7 +17,7 @@ ROW = "one row, not several of one person"
 
 
 def protected(max_rows: int | None) -> str:
-    """The protected unit in words: a row, or a person of whom so many rows count."""
+    """The protected unit in words: a row, or a person of whom at most ``max_rows`` rows count."""
     if max_rows is None:
         return ROW
     return f"one person, of whose rows at most {max_rows} {'are' if max_rows > 1 else 'is'} used"

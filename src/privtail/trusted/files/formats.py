@@ -35,7 +35,7 @@ TOGETHER_CELLS = 2**22
 """At most this many cells are in such windows, 32 MB of numbers; else they are handed out alone."""
 
 RUN_ROWS = 2**17
-"""Row groups are put together until they are so many rows; a thread decodes them by itself."""
+"""Row groups are put together up to this many rows; a thread decodes them by itself."""
 
 _READ_BYTES = 1 << 20
 _KEPT_WINDOWS = 32

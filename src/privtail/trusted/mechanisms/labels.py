@@ -56,11 +56,11 @@ class StabilityHistogram:
         read_once(self, "delta", kind=float)
         if not 0 < self.delta < 1:
             raise InvalidInput(
-                "Buying the labels needs delta in (0, 1). With delta=0 declare them: classes=[...]."
+                "Finding labels needs delta in (0, 1). With delta=0 declare them: classes=[...]."
             )
 
     def event(self, counted: Sensitivity) -> Event:
-        """The bill, the same whatever is found; ``counted`` is `Problem.labels`."""
+        """The event, the same whatever is found; ``counted`` is `Problem.labels`."""
         noise = GaussianNoise(self.multiplier).event(counted)
         return replace(noise, law="gaussian_labels", delta=self.delta)
 
@@ -84,13 +84,13 @@ class StabilityHistogram:
 
 
 def rare(scale: float, log_probability: float) -> int:
-    """A k that rounded normal noise of deviation ``scale`` reaches at most so often.
+    """A k that rounded normal noise of deviation ``scale`` reaches with at most this probability.
 
     Formal guarantee
     ----------------
-    What rounds to k or more is at least k - 1/2, so more than k - 1; and a normal reaches k - 1 =
-    ceil(scale x quantile) at most so often. The normal quantile is raised by 1e-9, of which its
-    rounding takes a thousandth.
+    What rounds to k or more is at least k - 1/2, so more than k - 1 = ceil(scale x quantile). A
+    normal variable reaches that with at most the probability exp(``log_probability``). The normal
+    quantile is raised by 1e-9, of which its rounding takes a thousandth.
     """
     quantile = max(0.0, -float(ndtri_exp(log_probability))) + 1e-9
     return 1 + math.ceil(scale * quantile)

@@ -132,7 +132,7 @@ def secret() -> bytes:
 
 
 def _uniforms(count: int) -> list[int]:
-    """The first 128 bits of so many uniform variables."""
+    """The first 128 bits of ``count`` uniform variables."""
     return [int.from_bytes(os.urandom(16), "big") for _ in range(count)]
 
 
