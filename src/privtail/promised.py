@@ -64,7 +64,7 @@ class Promised:
         return table, replace(self, groups=persons)  # the core refuses a name without a file
 
     def options(self, label: str, part: float = 1.0) -> dict[str, Any]:
-        """Of the `Curator` of a plan, for this part of epsilon and delta."""
+        """Options of the `Curator` of a plan, for this part of epsilon and delta."""
         whole = Budget(self.epsilon, self.delta, self.neighbours)
         return {
             "budget": Budget(_of(part, whole.epsilon), _of(part, whole.delta), whole.neighbours),

@@ -144,11 +144,11 @@ class BoostedAdaSSP:
         return Result(w, self.steps, multiplier)
 
     def _noise(self, multiplier: float) -> GaussianNoise:
-        """Of the moments: as much of the budget as a round, whose diameter is 2 of its radii."""
+        """The noise of the moments: they cost as much as a round, whose diameter is 2 radii."""
         return GaussianNoise(multiplier / math.sqrt(2))
 
     def _inverse(self, moments: Doubles, std: float) -> Doubles:
-        """Of the noisy moments plus the ridge; directions without curvature are left out."""
+        """The inverse of noisy moments plus the ridge, without directions of no curvature."""
         p = len(moments)
         values, vectors = np.linalg.eigh(moments)
         worst = std * math.sqrt(p * math.log(2 * p**2 / self.failure_probability))

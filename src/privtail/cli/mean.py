@@ -126,7 +126,7 @@ def mean(
 def _means(
     columns: Collection[str], estimate: MeanEstimate
 ) -> dict[tuple[Label, ...], dict[str, dict[str, Any]]]:
-    """Of every group, one without --by, what the output file says of every column.
+    """What the output file says of every column in every group; without --by there is one group.
 
     An end that is not known is None.
     """

@@ -128,7 +128,7 @@ class ColumnMoments:
         )  # fmt: skip
 
     def _counts(self, problem: Problem) -> tuple[Sensitivity, ...]:
-        """Of all rows, and of those of each group if there are any."""
+        """Counts of all rows, and of the rows of each group if there are groups."""
         kinds = (1, self.groups) if self.by else (1,)
         return tuple(problem.cell_counts(len(self.columns), len(SIGN), k) for k in kinds)
 

@@ -226,10 +226,10 @@ def summarize(
 ) -> Summary:
     """A private ``describe()``: what every column of numbers holds, from one plan.
 
-    Of each column: how many cells hold a number, their mean, standard deviation and quartiles, and
-    the shares of zeros and of missing cells, each with an interval. No bound is needed. A cell that
-    is missing or not finite counts as missing in its own column, and in no other number. Columns of
-    text are left out; which they are is told by their public types.
+    It tells for each column how many cells hold a number, their mean, standard deviation and
+    quartiles, and the shares of zeros and of missing cells, each with an interval. No bound is
+    needed. A cell that is missing or not finite counts as missing in its own column, and in no
+    other number. Columns of text are left out; which they are is told by their public types.
 
     Mean and deviation are of numbers that are clipped where noise hides the rest. What clipping may
     cost is in their intervals: of the mean, for tails whose part beyond a distance falls with a

@@ -117,20 +117,20 @@ class Evaluation(Mapping[str, Estimate]):
     Attributes
     ----------
     numbers : dict of str to Estimate
-        The numbers by name. Of a model of numbers ``mae``, ``rmse``, ``r2``, ``constant`` (the
-        released mean of the target) and ``constant_rmse`` (of predicting it); of
-        counts and amounts also ``deviance``, ``d2`` and ``constant_deviance``; of a quantile
-        ``coverage``, the share of targets that are at most the prediction. Of labels
-        ``accuracy``, ``log_loss``, ``constant_accuracy`` and ``constant_log_loss``, where the
-        constant predicts the shares of the labels; of two labels ``auc``, and ``precision`` and
-        ``recall`` of the second at probability 1/2.
+        The numbers by name. A model of numbers has ``mae``, ``rmse``, ``r2``, ``constant`` (the
+        released mean of the target) and ``constant_rmse`` (of predicting it). Counts and amounts
+        also have ``deviance``, ``d2`` and ``constant_deviance``. A quantile has ``coverage``, the
+        share of targets that are at most the prediction. Labels have ``accuracy``, ``log_loss``,
+        ``constant_accuracy`` and ``constant_log_loss``, where the constant predicts the shares of
+        the labels. Two labels also have ``auc``, and ``precision`` and ``recall`` of the second at
+        probability 1/2.
     curves : Curves or None
         For two labels; None for other models.
     confusion : ndarray of shape (K, K) or None
-        Noisy counts of up to 20 labels, true ones in rows, predicted ones in columns; None of
+        Noisy counts of up to 20 labels, true ones in rows, predicted ones in columns; None for
         numbers.
     classes : tuple or None
-        The labels in order; None of numbers.
+        The labels in order; None for numbers.
     confidence : float
         Confidence of the intervals.
     n : int

@@ -25,7 +25,7 @@ EXTREME, HALVINGS = 1e3, 40
 def likely_part(slopes: FittedSlopes, noise: Doubles) -> tuple[float, float]:
     """The true slopes as a multiple of the fitted ones, for two labels, counts and amounts.
 
-    Beside it is its deviation, for ``noise`` (r,) of the slopes along the principal directions.
+    It returns the multiple and its deviation, for ``noise`` (r,) along the principal directions.
 
     Clipped derivatives make slopes of labels too long, and few or short steps make them too short.
     Predictions of amounts that are cut make slopes too long. For normal margins the length of the

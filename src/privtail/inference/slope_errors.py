@@ -39,7 +39,7 @@ class SlopeErrors:
         """From what an algorithm released of d slopes (`Result.slopes`).
 
         Nothing is known of the slopes of an algorithm that hands over no `FittedSlopes`. Slopes
-        that were set to zero have no noise. Of a feature that was not selected nothing is known.
+        that were set to zero have no noise. Nothing is known of a feature that was not selected.
         """
         unknown = np.full(d, math.nan)
         if not isinstance(released, FittedSlopes):
@@ -63,10 +63,10 @@ def noise_deviations(slopes: FittedSlopes) -> Doubles:
     no larger than that noise, as of features that are alike, and where no second moments were
     released, no curvature is counted on.
 
-    Beside the noise stands what shrinking took from a slope, because it may have been real, how far
-    margins are from a likely length, and how sure that is (`likely_part`). For a bias b and a noise
-    of deviation s, plus or minus z hypot(b, s) holds as often as z s would without a bias, at
-    confidences of 90 % and more.
+    Three possible biases are added: what shrinking took from a slope, because it may have been
+    real; how far margins are from a likely length; and how sure that is (`likely_part`). For a bias
+    b and a noise of deviation s, plus or minus z hypot(b, s) holds as often as z s would without a
+    bias, at confidences of 90 % and more.
     """
     metric, decision, d = slopes.preconditioner, slopes.decision, slopes.d
     noise = _expected_noise(slopes)

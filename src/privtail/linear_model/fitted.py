@@ -46,14 +46,15 @@ class FittedLinearModel(PrivateEstimator):
         ``kind="population"``: for the slopes of the population that the rows come from. They allow
         for the noise, and for the sampling error ``coef_sampling_std_``: the sandwich of an
         M-estimator, from released second moments and released sizes of residuals. It assumes that
-        these sizes do not depend on the features; of counts and labels, that margins are about
-        Gaussian. Of counts, amounts and two labels they allow for what clipped derivatives, cut
-        predictions and few steps do to the length of all slopes together. Of numbers they are for
-        the slopes of residuals that are clipped at ``report_["clipping_threshold"]``, and of rows
-        that are shrunk to ``report_["row_length"]``. Slopes without clipping differ where residuals
-        are skewed or an effect is not linear, and no interval allows for that: of three real tables
-        of 20,000 rows, intervals of 95 % held the slopes of least squares in 6 % to 85 % of the
-        fits at epsilon 1 and 5, and those of clipped residuals in 88 % to 100 %.
+        these sizes do not depend on the features; for counts and labels, also that margins are
+        about Gaussian. For counts, amounts and two labels, intervals allow for what clipped
+        derivatives, cut predictions and few steps do to the length of all slopes together. For
+        numbers, they are for the slopes of residuals that are clipped at
+        ``report_["clipping_threshold"]``, and of rows that are shrunk to ``report_["row_length"]``.
+        Slopes without clipping differ where residuals are skewed or an effect is not linear. No
+        interval allows for that. On three real tables of 20,000 rows, at epsilon 1 and 5, intervals
+        of 95 % held the slopes of least squares in 6 % to 85 % of the fits. They held those of
+        clipped residuals in 88 % to 100 %.
         ``benchmarks/intervals.py`` measures how often they hold and how wide they are, and
         ``benchmarks/populations.py`` does so on real tables.
 
@@ -85,10 +86,11 @@ class FittedLinearModel(PrivateEstimator):
         ------
         InvalidInput
             Where no theory gives the noise: with an algorithm of your own or by name, with selected
-            features, and where the model is a private constant. And where the sampling error is not
-            known: with a penalty, for least absolute deviations and quantiles, with three labels or
-            more, where no second moments were released because features are too many, where noise
-            hides these, where it hides how long slopes are, and without privacy.
+            features, and where the model is a private constant. Also where the sampling error is
+            not known: with a penalty, for least absolute deviations and quantiles, with three
+            labels or more, and without privacy. The same holds where no second moments were
+            released because features are too many, and where noise hides these or how long slopes
+            are.
         """
         check_is_fitted(self)
         if kind not in ("population", "noise"):

@@ -16,9 +16,9 @@ Predict = Callable[..., Any]
 
 
 def partitionwise(predict: Predict) -> Predict:
-    """Decorate a method of X: of a Dask collection it gives one, of the same partitions.
+    """Decorate a method of X: for a Dask collection it returns one with the same partitions.
 
-    Of a data frame a series (of several columns a frame) with its index; of an array an array.
+    A data frame gives a series with its index, or a frame of several columns. An array gives one.
     """
 
     @functools.wraps(predict)

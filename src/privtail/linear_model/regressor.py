@@ -38,7 +38,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
 
     @property
     def variance_power(self) -> float | None:
-        """Of the mean in the variance, of counts and amounts: what deviance they have."""
+        """The power of the mean in the variance, which names a deviance; None for numbers."""
         loss = self._loss()
         return loss.power if isinstance(loss, AmountLoss) else None
 

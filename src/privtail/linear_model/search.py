@@ -491,7 +491,7 @@ def _margin_range(model: PrivateLinearModel) -> Doubles:
 def _clamped(loss: Loss, summary: Summary, rows: int) -> Score:
     """The loss in units of the target, clamped at its value at an error of `CLAMP` released scales.
 
-    Of counts, against a constant of a released size: their loss has no smallest value.
+    The loss of counts has no smallest value, so it is that beyond a constant of a released size.
     """
     unit = float(summary.scales[-1])
     unit = unit if unit < UNUSED else 1.0

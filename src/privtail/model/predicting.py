@@ -111,7 +111,7 @@ def label_array(labels: Sequence[Any]) -> NDArray[Any]:
 
 
 def probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of every class (rows, classes), from scores (rows,) of the second or (rows, classes)."""
+    """(rows, classes) probabilities, from scores (rows,) of the second class or (rows, classes)."""
     from scipy.special import expit, softmax
 
     if scores.ndim == 1:

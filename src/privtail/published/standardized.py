@@ -155,7 +155,7 @@ class RunPublished:
 
 
 def _cost(plan: Plan) -> float:
-    """Of a plan, in releases of all records."""
+    """The cost of a plan, in releases of all records."""
     cost = 0.0
     for r in plan:
         rate = r.sampling.rate if isinstance(r.sampling, PoissonBatches) else 1.0

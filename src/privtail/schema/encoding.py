@@ -140,7 +140,7 @@ class Design:
             first += len(part.names)
 
     def watched(self) -> list[tuple[str, list[int], bool]]:
-        """Of columns to predict from: name, places, and whether these are all its categories."""
+        """Each column to predict from: name, places, and whether these are all its categories."""
         numbers: dict[str, list[int]] = {}
         found: list[tuple[str, list[int], bool]] = []
         for part, places in self.placed():

@@ -104,7 +104,7 @@ class Curator:
     categories : column -> declared categories, for data frames and mappings; None: there are none.
     encoding : what else is declared of the features, such as what a missing number counts as.
     exposure : (n,) on how much each target was counted, or None: its logarithm is added to margins.
-        A row where it is not positive and finite has no target. Of a file it is a column,
+        A row where it is not positive and finite has no target. For a file it is a column,
         `TableFile.exposed`.
     groups : (n,) person ids, numbers or text: the promise is then for one person with all rows,
         not for one row. A missing id belongs to nobody, and its row never counts; so does an id of

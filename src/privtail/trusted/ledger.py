@@ -372,7 +372,7 @@ class Ledger:
     def remaining(self) -> tuple[float, float]:
         """(epsilon, delta) that one more fit may ask for (zcdp, gdp: a fit of Gaussian noise).
 
-        Of an analyst (`by`) no more than is left of the share.
+        An analyst (`by`) may ask for no more than is left of the share.
         """
         entries, analyst = self.entries(), self.names.get("analyst")
         epsilon, delta = self._remaining(entries)

@@ -246,7 +246,7 @@ def require_typed_alike(ids: Any, announced: Any) -> None:
     Whole numbers of all widths have one form; so has text of NumPy, however long. Doubles have
     another: they round what is larger than 2^53, and pandas makes doubles of whole numbers where
     one is missing. So this refusal may follow from a missing cell; like that of a malformed file,
-    it is outside the promise. Of no rows the type says nothing.
+    it is outside the promise. The type of an empty part says nothing.
 
     Raises
     ------

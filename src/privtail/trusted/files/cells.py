@@ -76,7 +76,7 @@ def _numeral(dialect: Dialect) -> str:
 def odd_share(column: Any, dialect: Dialect) -> float:
     """The share of all cells of text that are neither missing nor numbers.
 
-    Of all cells: of those that are not missing, one record would decide in a column with few.
+    Missing cells count, too: without them, one record would decide in a column with few others.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
