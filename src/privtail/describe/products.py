@@ -146,7 +146,7 @@ def _counting(multiplier: float, fraction: float) -> GaussianNoise:
 
 
 def _summing(multiplier: float) -> GaussianNoise:
-    """Relative to the squared radius; as dear as one mean."""
+    """Relative to the squared radius; it costs as much as one mean."""
     return GaussianNoise(multiplier / math.sqrt(2))
 
 

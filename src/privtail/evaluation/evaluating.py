@@ -74,15 +74,15 @@ def evaluate(
     Where the mean of the target is not reliable, errors have no upper end: rows that noise hides
     may be of any size.
 
-    Squared errors have heavier tails than errors. A few rows may then make most of the
-    RMSE, and noise hides them from its interval: of 2,000 rows
-    with lognormal errors, intervals of 95 % held 5 % of the RMSEs at epsilon .5, 85 % at 2, and
-    all MAEs; of 20,000 rows all of both (`benchmarks/evaluations.py`).
+    Squared errors have heavier tails than errors. A few rows may then make most of the RMSE, and
+    noise hides them from its interval. With 2,000 rows of lognormal errors, intervals of 95 % held
+    the RMSE in 5 % of the runs at epsilon .5 and in 85 % at 2. They held the MAE in all, and with
+    20,000 rows both (`benchmarks/evaluations.py`).
 
     **Labels.** One plan: accuracy and log loss as noisy means, where a probability below .001
     counts as .001; and noisy counts of the rows in bins of predicted probability, for each true
-    label. The curves are made of these counts. The bins are about as full as each other: a first
-    histogram, for a tenth of the price, finds them.
+    label. The curves are made of these counts. The bins hold about equally many rows: a first
+    histogram finds them, for a tenth of the budget.
 
     Parameters
     ----------

@@ -201,7 +201,7 @@ class DPPoissonRegressor(LogLinearRegressor):
 
     Minimises the mean of exp(m) - y m (half the deviance, but for a constant) + alpha/2 |w|^2. The
     mean of the counts is released first. ``score`` is D^2. No prediction exceeds
-    ``target_range_[1]``: what the highest count allows that the same histogram shows.
+    ``target_range_[1]``, which follows from the highest count that the same histogram shows.
 
     Parameters
     ----------
@@ -238,8 +238,9 @@ class DPTweedieRegressor(LogLinearRegressor):
     (its pure premium), rainfall. Minimises the mean of half the unit deviance + alpha/2 |w|^2. The
     mean of the amounts is released first. ``score`` is D^2 of this power. No prediction lies above
     ``target_range_[1]``, the highest amount that the same histogram shows, or below
-    ``target_range_[0]``, as far below the mean. A negative amount is taken for zero. Amounts are
-    told apart from 1e-13 to 1e13: multiply smaller or larger ones by a public number first.
+    ``target_range_[0]``, which is below the mean by the same factor. A negative amount is taken for
+    zero. Amounts are told apart from 1e-13 to 1e13: multiply smaller or larger ones by a public
+    number first.
 
     Parameters
     ----------

@@ -124,7 +124,7 @@ def private_mean(
     lognormal(8, 1) in place of the gamma, they held none, none and half.
 
     A count of the rows that count (every number of theirs is finite, and they are among
-    ``max_rows`` of their person) is released at 3 % of the price of the mean (under zero-out, 6 %).
+    ``max_rows`` of their person) is released at 3 % of the cost of the mean (under zero-out, 6 %).
     Where it is below n by more than three deviations of its noise, the mean is that of these rows,
     and a note says so. Where fewer are missing than that, their part of the mean is replaced by
     the coarse centre; in a sparse matrix, which cannot be centred, by zero.

@@ -72,7 +72,7 @@ class ColumnSummaries:
     """Median and spread of every column, by noisy histograms over public edges.
 
     No bound is needed (docs/mathematics.md#histograms-of-powers). The first histogram has signed
-    powers of two for edges, the same for any data. ``zooms`` more of the same price follow.
+    powers of two for edges, the same for any data. ``zooms`` more of the same cost follow.
     Indicators of declared categories need none: their centre is 0 and their scale 1/2.
 
     A column that lies far from zero, inside one power of two, is detected without a scale. Its next
