@@ -34,14 +34,18 @@ EDGES_FRACTION = 0.3
 ENDS = (0.02, 0.98), (0.1, 0.9), (0.25, 0.75)
 """Quantiles between which bins of equal width are cut; all that lies beyond is in two more.
 
-The first pair that noise does not hide, or else the last.
+The first pair that is known up to its own distance, or else the last.
 """
+ENDS_CONFIDENCE = 0.5
+"""Of the intervals that say how well a pair is known."""
 HIDDEN = (
     "Noise hides how many rows hold a number, if any does: the counts are not reliable, nor are "
     "edges that were released."
 )
-WIDE = 30.0
-"""Of lognormal(3, 2) the first pair is 17 times as far apart as the last, of a Gaussian 3 times."""
+NO_ENDS = (
+    "Noise hides where most values lie, so the edges are not reliable. Pass edges=[0, 10, 100], or "
+    "spend more budget."
+)
 
 
 @dataclass(frozen=True)
@@ -161,8 +165,7 @@ def private_histogram(
 
     Without ``edges`` bins of equal width lie between the private quantiles .02 and .98, which cost
     30 % of the budget; between .1 and .9, or the quartiles, where noise hides these. What lies
-    outside is counted in ``below`` and ``above``. Missing cells count
-    nowhere.
+    outside is counted in ``below`` and ``above``. Missing cells count nowhere.
 
     Parameters
     ----------
@@ -204,7 +207,7 @@ def private_histogram(
     Warns
     -----
     AccuracyWarning
-        If noise hides all rows.
+        If noise hides all rows, or where the edges should be.
 
     Examples
     --------
@@ -256,34 +259,40 @@ def private_histogram(
             return (last,)
         return (*search.plan(multiplier / math.sqrt(fraction), curator.problem, 1), last)
 
-    multiplier = calibrated(curator, plan)
+    multiplier, warned = calibrated(curator, plan), []
     if given is None:
-        found = search.run(curator, multiplier / math.sqrt(fraction), table.columns, 0.95)[0]
-        given = _even(*_ends(found), bins)
+        spread = multiplier / math.sqrt(fraction)
+        found = search.run(curator, spread, table.columns, ENDS_CONFIDENCE)[0]
+        pair = _known_ends(found)
+        if pair is None:
+            pair = float(found.values[len(ENDS) - 1]), float(found.values[len(ENDS)])
+            warned.append(NO_ENDS)
+        given = _even(*pair, bins)
     answer = curator.everyone().cell_counts(table.columns, given)
     std = law(multiplier).event(answer.sensitivity).std
     counts = answer.release(law(multiplier))
-    warned = (HIDDEN,) * bool(counts.sum() <= ROWS_MISSING * std * math.sqrt(len(counts)))
+    if counts.sum() <= ROWS_MISSING * std * math.sqrt(len(counts)):
+        warned = [HIDDEN]
     for text in warned:
         warnings.warn(text, AccuracyWarning, stacklevel=3)
     return HistogramEstimate(
-        given, counts[1:-1], float(counts[0]), float(counts[-1]), std, state(curator), warned
+        given, counts[1:-1], float(counts[0]), float(counts[-1]), std, state(curator), tuple(warned)
     )
 
 
-def _ends(found: ColumnQuantiles) -> tuple[float, float]:
-    """The widest pair of quantiles that noise does not seem to hide; else the narrowest.
+def _known_ends(found: ColumnQuantiles) -> tuple[float, float] | None:
+    """The first pair of `ENDS` that is known up to its own distance.
 
-    A pair is accepted if it is sure up to its own distance, or not `WIDE` times farther apart than
-    the quartiles.
+    If there is none, the quartiles may still be known to lie in one cell, whose ends they are then.
     """
-    (low, high), pairs = found.interval(), range(len(ENDS))
-    first, last = found.values[: len(ENDS)], found.values[::-1][: len(ENDS)]
-    for k in pairs:
+    (low, high), values = found.interval(), found.values
+    for k in range(len(ENDS)):
         unsure = max(high[k] - low[k], high[-1 - k] - low[-1 - k])
-        if last[k] - first[k] <= WIDE * (last[-1] - first[-1]) or unsure <= last[k] - first[k]:
-            break
-    return float(first[k]), float(last[k])
+        if unsure <= values[-1 - k] - values[k]:
+            return float(values[k]), float(values[-1 - k])
+    k = len(ENDS) - 1
+    one_cell = values[k] == values[k + 1] and math.isfinite(high[k + 1] - low[k])
+    return (float(low[k]), float(high[k + 1])) if one_cell else None
 
 
 def _even(low: float, high: float, bins: int) -> Doubles:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from privtail.coefficients import normal_quantile
 from privtail.trusted.curator import Curator
@@ -35,6 +35,13 @@ LEAST_OCTAVES = 2.0
 ZERO = 4 * 2.0**SMALL
 """What is smaller is not told from zero."""
 
+NEAR = 2.0
+"""A quantile probably lies beyond an edge if the count says so by this many standard deviations."""
+MOST_EDGES = 16
+"""Edges that divide one bracket, at most: each adds noise to the sums over cells."""
+UNUSED = 2.0**1000
+"""Edges that are not needed begin here. Larger values are not counted."""
+
 _SIZES = 2.0 ** np.arange(SMALL, LARGE + 1, OCTAVES)
 FIRST_EDGES = np.concatenate([-_SIZES[::-1], _SIZES])
 
@@ -42,6 +49,9 @@ FIRST_EDGES = np.concatenate([-_SIZES[::-1], _SIZES])
 @dataclass(frozen=True, kw_only=True)
 class QuantileSearch:
     """Quantiles of each column at ``levels``, from `REFINEMENTS` + 1 histogram releases.
+
+    The edges of a release divide, for each level, the bracket in which its quantile probably lies.
+    What lies below and above a bracket is counted by every release, and averaged.
 
     **Privacy.** `REFINEMENTS` + 1 Gaussian releases of cell counts (l2 sensitivity
     sqrt(2 columns) under replace-one), the edges of each made of what earlier ones released.
@@ -96,6 +106,9 @@ class ColumnQuantiles:
     Attributes
     ----------
     lows, highs : edges between which each quantile surely lies; infinite where none is known.
+    near : edges between which each quantile probably lies. The next release divides these brackets.
+    outside : numbers of values below and above each bracket of ``near``, each with its variance.
+        Every release counts them again, and they are averaged.
     octaves : how far below the larger end sizes are told from zero (`_cut`): half as many after
         each release that does not bring this end nearer to zero: cells at zero are too fine then.
     values : as the last release interpolates them. Where one cell surely holds a quantile, many
@@ -107,6 +120,8 @@ class ColumnQuantiles:
     max_rows: int
     lows: Doubles = field(init=False)
     highs: Doubles = field(init=False)
+    near: Doubles = field(init=False)
+    outside: Doubles = field(init=False)
     octaves: Doubles = field(init=False)
     values: Doubles = field(init=False)
     total: float = 0.0
@@ -116,59 +131,84 @@ class ColumnQuantiles:
         size = len(self.levels)
         self.octaves = np.full(size, float(LARGE - SMALL))
         self.lows, self.highs = np.full(size, -np.inf), np.full(size, np.inf)
+        self.near = np.stack([self.lows, self.highs], axis=1)
+        self.outside = np.zeros((size, 2, 2))
         self.values = np.zeros(size)
 
     def edges(self, size: int) -> Doubles:
-        """So many edges: each bracket that may hold a quantile is divided, see `_cut`."""
-        ends = np.clip([self.lows, self.highs], FIRST_EDGES[0], FIRST_EDGES[-1]).T.tolist()
+        """The edges of a release: each bracket of ``near`` is divided, see `_cut`.
+
+        Edges that are not needed lie close together beyond all values.
+        """
+        ends = np.clip(self.near, FIRST_EDGES[0], FIRST_EDGES[-1]).tolist()
         brackets = dict(zip(map(tuple, ends), self.octaves.tolist(), strict=True))
-        each = size // len(brackets)
+        each = min(size // len(brackets), MOST_EDGES)
         points = [_cut(low, high, octaves, each) for (low, high), octaves in brackets.items()]
-        cuts = np.unique(np.concatenate(points))[:size]
-        beyond = 2.0 ** (LARGE + 1) * (1 + np.arange(size - len(cuts)))
-        return np.concatenate([cuts, beyond])
+        cuts = np.unique(np.concatenate(points))
+        return np.concatenate([cuts, UNUSED * (1 + 2.0**-40 * np.arange(size - len(cuts)))])
 
     def update(self, edges: Doubles, counts: Doubles, std: float, deviations: float) -> None:
         """Narrow the brackets by the counts of one histogram release."""
-        before = self._farthest()
-        self._close_in(edges, counts, std, deviations)
-        after = self._farthest()
+        used = np.count_nonzero(edges < UNUSED)
+        edges, counts = edges[:used], counts[: used + 1]
+        self.total, variance = _averaged((self.total, self.total_std**2), counts, std)
+        self.total_std = math.sqrt(variance)
+        before = np.abs(self.near).max(axis=1)
+        for k in range(len(self.levels)):
+            self._close_in(k, edges, counts, std, deviations)
+        after = np.abs(self.near).max(axis=1)
         stays = np.isfinite(after) & (after > before / 2)
         self.octaves = np.where(stays, np.maximum(self.octaves / 2, LEAST_OCTAVES), self.octaves)
+        order = np.argsort(self.levels)
+        self.values[order] = np.sort(self.values)
 
-    def _farthest(self) -> Doubles:
-        """The size of the larger end of each interval."""
-        return np.maximum(np.abs(self.lows), np.abs(self.highs))
+    def _close_in(
+        self, k: int, edges: Doubles, counts: Doubles, std: float, deviations: float
+    ) -> None:
+        """Compare the numbers of values below and above every edge of the bracket of level k."""
+        p, (left, right) = self.levels[k], self.near[k]
+        first, last = np.searchsorted(edges, left, "right"), np.searchsorted(edges, right)
+        points = np.concatenate([[left], edges[first:last], [right]])
+        sums = np.concatenate([[0.0], np.cumsum(counts[first : last + 1])])
+        noise = std**2 * np.arange(len(points))
+        lower = _averaged(self.outside[k, 0], counts[:first], std)
+        upper = _averaged(self.outside[k, 1], counts[last + 1 :], std)
+        below = np.stack([lower[0] + sums, lower[1] + noise], axis=1)
+        above = np.stack([upper[0] + sums[-1] - sums, upper[1] + noise[::-1]], axis=1)
+        excess = (1 - p) * below[:, 0] - p * above[:, 0]
+        noisy = (1 - p) ** 2 * below[:, 1] + p**2 * above[:, 1]
+        sampled = self.max_rows * max(self.total, 1.0) * p * (1 - p)
 
-    def _close_in(self, edges: Doubles, counts: Doubles, std: float, deviations: float) -> None:
-        below, total = np.cumsum(counts)[:-1], float(counts.sum())
-        cells, noise = len(counts), std * math.sqrt(len(counts))
-        if std == 0 or not math.isfinite(self.total_std):
-            self.total, self.total_std = total, noise
-        else:
-            weight = self.total_std**2 / (self.total_std**2 + noise**2)
-            self.total += weight * (total - self.total)
-            self.total_std = 1 / math.hypot(1 / self.total_std, 1 / noise)
-        before = np.arange(1, cells)
-        for k, p in enumerate(self.levels):
-            excess = below - p * total
-            noisy = std**2 * ((1 - p) ** 2 * before + p**2 * (cells - before))
-            sampled = self.max_rows * max(total, 1.0) * p * (1 - p)
-            margin = np.sqrt((deviations + EXTREME) ** 2 * noisy + deviations**2 * sampled)
-            low = np.max(edges[excess < -margin], initial=-np.inf)
-            high = np.min(edges[excess > margin], initial=np.inf)
-            one_cell = np.count_nonzero((edges >= low) & (edges <= high)) == 2
-            self.values[k] = (
-                shortest(low, high)
-                if one_cell and math.isfinite(high - low)
-                else _crossing(edges, excess, self.lows[k], self.highs[k])
-            )
-            if low < high and low < self.highs[k] and high > self.lows[k]:
-                self.lows[k] = max(self.lows[k], low)
-                self.highs[k] = min(self.highs[k], high)
-        if len(self.levels):
-            order = np.argsort(self.levels)
-            self.values[order] = np.maximum.accumulate(self.values[order])
+        def margin(z: float) -> Doubles:
+            return np.asarray(np.sqrt((z + EXTREME) ** 2 * noisy + z**2 * sampled))
+
+        low = np.max(points[excess < -margin(deviations)], initial=-np.inf)
+        high = np.min(points[excess > margin(deviations)], initial=np.inf)
+        one_cell = np.count_nonzero((points >= low) & (points <= high)) == 2
+        self.values[k] = (
+            shortest(low, high)
+            if one_cell and math.isfinite(high - low)
+            else _crossing(points, excess)
+        )
+        if low < high and low < self.highs[k] and high > self.lows[k]:
+            self.lows[k] = max(self.lows[k], low)
+            self.highs[k] = min(self.highs[k], high)
+        under = np.flatnonzero(excess < -margin(NEAR))
+        over = np.flatnonzero(excess > margin(NEAR))
+        i = int(under[-1]) if len(under) else 0
+        j = int(over[0]) if len(over) else len(points) - 1
+        if i >= j:
+            i, j = 0, len(points) - 1
+        self.near[k], self.outside[k] = (points[i], points[j]), (below[i], above[j])
+        if excess[i] > 0:
+            self._retreat(k, 0, self.lows[k])
+        if excess[j] < 0:
+            self._retreat(k, 1, self.highs[k])
+
+    def _retreat(self, k: int, side: int, end: float) -> None:
+        """An end of ``near`` was wrong: go back to the sure one. Nobody knows what is beyond it."""
+        self.near[k, side] = end
+        self.outside[k, side] = 0.0, math.inf if math.isfinite(end) else 0.0
 
     def interval(self) -> tuple[Doubles, Doubles]:
         """Ends for each quantile; sizes that are not told from zero are zero."""
@@ -181,7 +221,7 @@ class ColumnQuantiles:
 
 
 def _cut(low: float, high: float, octaves: float, count: int) -> Doubles:
-    """So many points from ``low`` to ``high``, even on a scale of logarithms that is even at zero.
+    """Points from ``low`` to ``high``, even on a scale of logarithms that is even at zero.
 
     Points far from zero grow by a factor. They are evenly spaced nearer to zero than the larger
     end over 2^octaves, and everywhere if the ends are within a factor of four.
@@ -196,13 +236,23 @@ def _cut(low: float, high: float, octaves: float, count: int) -> Doubles:
     return points
 
 
-def _crossing(edges: Doubles, excess: Doubles, low: float, high: float) -> float:
+def _averaged(known: ArrayLike, counts: Doubles, std: float) -> tuple[float, float]:
+    """A number of values and its variance, after it has been counted again in these cells."""
+    (before, variance), counted = np.asarray(known).tolist(), float(counts.sum())
+    noise = std**2 * len(counts)
+    if noise == 0 or math.isinf(variance):
+        return counted, noise
+    weight = variance / (variance + noise)
+    return before + weight * (counted - before), weight * noise
+
+
+def _crossing(points: Doubles, excess: Doubles) -> float:
     """Where an ascending line through the excesses crosses zero, between two ends."""
     ascending = (np.maximum.accumulate(excess) + np.minimum.accumulate(excess[::-1])[::-1]) / 2
-    inside = (edges >= low) & (edges <= high)
-    x, y = edges[inside], ascending[inside]
+    inside = np.isfinite(points)
+    x, y = points[inside], ascending[inside]
     if len(x) == 0:
-        return float(np.clip(0.0, low, high))
+        return 0.0
     j = int(np.searchsorted(y, 0.0))
     if j in (0, len(x)):
         return float(x[min(j, len(x) - 1)])
