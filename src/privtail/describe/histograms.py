@@ -36,8 +36,6 @@ ENDS = (0.02, 0.98), (0.1, 0.9), (0.25, 0.75)
 
 The first pair that is known up to its own distance, or else the last.
 """
-ENDS_CONFIDENCE = 0.5
-"""Of the intervals that say how well a pair is known."""
 HIDDEN = (
     "Noise hides how many rows hold a number, if any does: the counts are not reliable, nor are "
     "edges that were released."
@@ -262,7 +260,7 @@ def private_histogram(
     multiplier, warned = calibrated(curator, plan), []
     if given is None:
         spread = multiplier / math.sqrt(fraction)
-        found = search.run(curator, spread, table.columns, ENDS_CONFIDENCE)[0]
+        found = search.run(curator, spread, table.columns, 0.95)[0]
         pair = _known_ends(found)
         if pair is None:
             pair = float(found.values[len(ENDS) - 1]), float(found.values[len(ENDS)])
@@ -281,18 +279,17 @@ def private_histogram(
 
 
 def _known_ends(found: ColumnQuantiles) -> tuple[float, float] | None:
-    """The first pair of `ENDS` that is known up to its own distance.
+    """The first pair of `ENDS` that is known up to its own distance, at two standard deviations.
 
     If there is none, the quartiles may still be known to lie in one cell, whose ends they are then.
     """
-    (low, high), values = found.interval(), found.values
+    values, half_widths = found.values, (found.near[:, 1] - found.near[:, 0]) / 2
     for k in range(len(ENDS)):
-        unsure = max(high[k] - low[k], high[-1 - k] - low[-1 - k])
-        if unsure <= values[-1 - k] - values[k]:
+        if max(half_widths[k], half_widths[-1 - k]) <= values[-1 - k] - values[k]:
             return float(values[k]), float(values[-1 - k])
-    k = len(ENDS) - 1
-    one_cell = values[k] == values[k + 1] and math.isfinite(high[k + 1] - low[k])
-    return (float(low[k]), float(high[k + 1])) if one_cell else None
+    (low, high), k = found.near[len(ENDS) - 1], len(ENDS)
+    one_cell = values[k - 1] == values[k] and math.isfinite(high - low)
+    return (float(low), float(high)) if one_cell else None
 
 
 def _even(low: float, high: float, bins: int) -> Doubles:
