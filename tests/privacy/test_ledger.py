@@ -272,6 +272,8 @@ def test_a_ledger_for_no_privacy_only_counts(path):
         {"epsilon": "0.1"},
         {"epsilon": True},
         {"epsilon": None},
+        {"epsilon": 10**400},
+        {"mu": 10**400},
         {"delta": 1.0},
         {"delta": -1e-9},
         {"mu": math.nan},
@@ -281,7 +283,7 @@ def test_a_ledger_for_no_privacy_only_counts(path):
         {"label": 3},
         {"plan": [{"events": 1}]},
     ],
-    ids=str,
+    ids=lambda changes: str(changes)[:40],
 )
 def test_numbers_that_cannot_be_charged(changes):
     ledger = Ledger(epsilon=1.0, delta=1e-6)
@@ -297,13 +299,15 @@ def test_numbers_that_cannot_be_charged(changes):
         {"epsilon": 0.0},
         {"epsilon": math.nan},
         {"epsilon": "1"},
+        {"epsilon": 10**400},
+        {"epsilon": 1.0, "delta": 10**400},
         {"epsilon": 1.0, "delta": 1.0},
         {"epsilon": 1.0, "neighbours": "add_one"},
         {"epsilon": 1.0, "composition": "pld"},
         {"epsilon": 1.0, "composition": "gdp"},
         {"epsilon": math.inf, "delta": 1e-6, "composition": "zcdp"},
     ],
-    ids=str,
+    ids=lambda terms: str(terms)[:40],
 )
 def test_budgets_that_cannot_be_promised(terms, path):
     for where in (None, path):

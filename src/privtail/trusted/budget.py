@@ -23,6 +23,16 @@ def protected(max_rows: int | None) -> str:
     return f"one person, of whose rows at most {max_rows} {'are' if max_rows > 1 else 'is'} used"
 
 
+def real(name: str, value: object) -> float:
+    """The number ``value`` as a double; raise InvalidInput if it is none."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InvalidInput(f"{name} must be a number, got {value!r}.")
+    try:
+        return float(value)
+    except OverflowError:
+        raise InvalidInput(f"{name} must be a number below 1.8e308.") from None
+
+
 @dataclass(frozen=True)
 class Budget:
     """An (epsilon, delta) guarantee and the relation it is stated for.
@@ -56,10 +66,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "delta"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Real):
-                raise InvalidInput(f"{name} must be a number, got {value!r}.")
-            object.__setattr__(self, name, float(value))
+            object.__setattr__(self, name, real(name, getattr(self, name)))
         if not self.epsilon > 0 or math.isnan(self.epsilon):
             raise InvalidInput(
                 f"epsilon must be positive, got {self.epsilon!r}. Typical values lie between 0.1 "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
@@ -13,7 +12,7 @@ from typing import Any, Literal
 
 from privtail.errors import InvalidInput
 from privtail.spelling import printable
-from privtail.trusted.budget import Budget, Neighbours
+from privtail.trusted.budget import Budget, Neighbours, real
 
 Composition = Literal["basic", "zcdp", "gdp"]
 Unit = Literal["row", "person"]
@@ -196,9 +195,7 @@ def _line(name: str, value: object) -> str:
 
 
 def _number(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InvalidInput(f"{name} must be a number, got {value!r}.")
-    number = float(value)
+    number = real(name, value)
     if not number >= 0:
         raise InvalidInput(f"{name} must not be negative or NaN, got {value!r}.")
     return number
