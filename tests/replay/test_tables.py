@@ -5,6 +5,7 @@ Record 0 is the one that is replaced, since what looks at a first cell to guess 
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import starmap
@@ -473,8 +474,21 @@ def _line(*cells: str) -> str:
     return ",".join(cells)
 
 
+def in_gzip(path: Path, columns: Columns) -> None:
+    in_csv(path, columns)
+    path.write_bytes(gzip.compress(path.read_bytes()))
+
+
+def in_folder(path: Path, columns: Columns) -> None:
+    path.mkdir(exist_ok=True)
+    for start in range(0, N, 8):
+        rows = {name: column[start : start + 8] for name, column in columns.items()}
+        in_parquet(path / f"{start}.parquet", rows)
+
+
 FILES: dict[str, Callable[[Path, Columns], None]] = {
-    "t.parquet": in_parquet, "t.arrow": in_arrow, "t.csv": in_csv,
+    "t.parquet": in_parquet, "t.arrow": in_arrow, "t.csv": in_csv, "t.csv.gz": in_gzip,
+    "folder": in_folder,
 }  # fmt: skip
 
 IN_CSV: dict[str, dict[str, Any]] = {
@@ -505,7 +519,7 @@ def file_told_apart(folder: Path, name: str, rows: Mapping[str, Any]) -> list[st
         for row, cells in rows.items():
             FILES[name](path, with_first(base, **cells))
             tape = played(lambda target=target: ask(target), ours)
-            texts = differences(ours, tape, excused=name.endswith("csv"))
+            texts = differences(ours, tape, excused="csv" in name)
             found += [f"{row}, {target}: {text}" for text in texts]
     return found
 
@@ -515,7 +529,7 @@ TARGETS = ("y", "count", "label")
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_file(tmp_path: Path, name: str) -> None:
-    rows = {**FIRST, **IN_CSV} if name == "t.csv" else FIRST
+    rows = {**FIRST, **IN_CSV} if "csv" in name else FIRST
     assert file_told_apart(tmp_path, name, rows) == []
 
 
