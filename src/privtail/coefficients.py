@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from privtail.errors import InvalidInput
-from privtail.spelling import printable
+from privtail.spelling import digits, printable
 from privtail.views import table
 
 Doubles = NDArray[np.float64]
@@ -35,8 +35,8 @@ CONSTANT = (
 NO_SAMPLING = (
     "The sampling error of these slopes is not known. It is known for private fits by "
     'algorithm="auto" without a penalty, of squared and Huber loss, counts, amounts and '
-    "two labels, if noise is small enough to estimate how the features correlate (and for the "
-    "last three, how large the slopes are together). More rows or a larger epsilon would help. "
+    "two labels. For these, more rows or a larger epsilon would help, because noise hides how the "
+    "features correlate or, for the last three, how large the slopes are together. "
     'Use conf_int(kind="noise") for the noise alone, where it is known.'
 )
 CLIPPED = (
@@ -45,6 +45,16 @@ CLIPPED = (
     "intervals need not hold them. Where residuals spread more with a feature, its interval is too "
     "narrow."
 )
+CURVED = (
+    "Long rows were shrunk. Where the effect of a feature with a long tail is not linear in the "
+    "{scale}, its slope without shrinking differs, and its interval need not hold it."
+)
+LEFT_OUT = {
+    "identity": CLIPPED,
+    "log": CURVED.format(scale="logarithm of the prediction"),
+    "logit": CURVED.format(scale="log-odds"),
+}
+"""What intervals of slopes do not allow for, by link."""
 
 
 def why_not(noise: Doubles, *, noisy: bool) -> str:
@@ -92,7 +102,7 @@ class CoefficientTable:
     headline : str
         What was promised.
     note : str
-        Why standard errors are not known, or what intervals of the slopes of a number leave out.
+        Why standard errors are not known, or what intervals leave out.
     log : bool
         Whether the logarithm of a prediction is linear: then the exponential of a slope, its
         relativity, is what a prediction is multiplied by.
@@ -124,7 +134,7 @@ class CoefficientTable:
     def of(
         cls, rows: Sequence[tuple[str, int | None]], coef: Doubles, intercept: Doubles,
         noise: Doubles, sampling: Doubles, headline: str, confidence: float, *, noisy: bool,
-        log: bool = False, number: bool = False,
+        link: str = "identity",
     ) -> Self:  # fmt: skip
         """The table of slopes (K, d), with the standard deviations of their errors, (K, d).
 
@@ -142,10 +152,8 @@ class CoefficientTable:
             Confidence of the intervals.
         noisy : bool
             Whether noise was added.
-        log : bool, default=False
-            Whether the logarithm of a prediction is linear.
-        number : bool, default=False
-            Whether the target is a number.
+        link : {"identity", "log", "logit"}, default="identity"
+            What of a prediction is linear.
 
         Returns
         -------
@@ -166,7 +174,7 @@ class CoefficientTable:
         return cls(
             tuple(name for name, _ in rows), slopes, std, z, 2 * ndtr(-np.abs(z)),
             slopes - reach * std, slopes + reach * std, confidence, np.atleast_1d(intercept),
-            headline, unknown or CLIPPED * number, log,
+            headline, unknown or LEFT_OUT[link], link == "log",
         )  # fmt: skip
 
     @property
@@ -198,16 +206,22 @@ class CoefficientTable:
 
     @property
     def _columns(self) -> dict[str, Doubles]:
-        half = (1 - self.confidence) / 2
+        below, above = self._ends
         return {
             "coef": self.coef,
             **({"relativity": self.relativity} if self.log else {}),
             "std err": self.std_err,
             "z": self.z,
             "P>|z|": self.p_value,
-            f"{half:.3g}": self.low,
-            f"{1 - half:.3g}": self.high,
+            below: self.low,
+            above: self.high,
         }
+
+    @property
+    def _ends(self) -> tuple[str, str]:
+        """Names of the ends of intervals: the shares below them."""
+        half = (1 - self.confidence) / 2
+        return f"{half:.6g}", f"{1 - half:.6g}"
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """Numbers of every feature, by its name; NaN where one is not known."""
@@ -241,26 +255,37 @@ class CoefficientTable:
         return "(intercept)" if "intercept" in self.names else "intercept"
 
     def __str__(self) -> str:
-        width = max(len(self._last), *(len(self.names[i]) for i in self.used), 0)
-        lines = [" " * width + "".join(f"{key:>12}" for key in self._columns)]
-        for i in self.used:
-            cells = (_shown(values[i]) for values in self._columns.values())
-            lines.append(f"{self.names[i]:<{width}}" + "".join(f"{cell:>12}" for cell in cells))
-        lines.append(f"{self._last:<{width}}{', '.join(map(_shown, self.intercept)):>12}")
+        rows = self._rows()
+        width = max(len(name) for name, *_ in rows)
+        wide = max([12, *(2 + len(cell) for _, *cells in rows[:-1] for cell in cells)])
+        lines = [
+            (f"{name:<{width}}" + "".join(f"{cell:>{wide}}" for cell in cells)).rstrip()
+            for name, *cells in [("", *self._columns), *rows]
+        ]
         texts = (self.unused, self.note, self.headline)
-        said = (textwrap.fill(text, 100) for text in texts if text)
+        said = (textwrap.fill(text, 100, break_on_hyphens=False) for text in texts if text)
         return printable("\n".join([*lines, *said]))
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        rows = [
-            (self.names[i], *(_shown(values[i]) for values in self._columns.values()))
-            for i in self.used
+        return table(("", *self._columns), self._rows(), (self.unused, self.note, self.headline))
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        """A line for each feature that is used, and one for the intercepts."""
+        return [
+            *((self.names[i], *self._cells(i)) for i in self.used),
+            (self._last, ", ".join(_shown(x) for x in self.intercept)),
         ]
-        rows.append((self._last, ", ".join(map(_shown, self.intercept))))
-        return table(("", *self._columns), rows, (self.unused, self.note, self.headline))
+
+    def _cells(self, i: int) -> Iterator[str]:
+        """Numbers of one line: a slope and its relativity, with digits as their intervals ask."""
+        ends = np.array([self.low[i], self.high[i]])
+        with np.errstate(over="ignore"):
+            slope, factor = digits(4, *ends), digits(4, *np.exp(ends))
+        many = {"coef": slope, "relativity": factor} | dict.fromkeys(self._ends, slope)
+        return (_shown(values[i], many.get(key, 4)) for key, values in self._columns.items())
 
 
-def _shown(x: float) -> str:
-    return "" if math.isnan(x) else f"{x:.4g}"
+def _shown(x: float, many: int = 4) -> str:
+    return "" if math.isnan(x) else f"{x:.{many}g}"

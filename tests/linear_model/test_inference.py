@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -10,7 +11,7 @@ import pandas as pd
 import pytest
 
 from privtail import load
-from privtail.coefficients import CLIPPED
+from privtail.coefficients import LEFT_OUT
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.linear_model import (
     DPHuberRegressor,
@@ -124,15 +125,21 @@ def test_the_table_of_slopes():
     assert "<table>" in table._repr_html_()
 
 
-@pytest.mark.parametrize("kind", [DPLinearRegression, DPHuberRegressor, DPPoissonRegressor])
-def test_a_table_of_slopes_of_a_number_says_what_clipping_does(kind):
+@pytest.mark.parametrize(
+    ("kind", "link"),
+    [
+        (DPLinearRegression, "identity"), (DPHuberRegressor, "identity"),
+        (DPPoissonRegressor, "log"), (partial(DPLogisticRegression, classes=[0, 1]), "logit"),
+    ],
+)  # fmt: skip
+def test_a_table_of_slopes_says_what_its_intervals_leave_out(kind, link):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5_000, 1))
-    model = kind(epsilon=5.0, **SIMULATED).fit(X, rng.poisson(np.exp(1 + X[:, 0] / 3)))
-    table = model.summary()
-    number = kind is not DPPoissonRegressor
-    assert table.note == CLIPPED * number
-    assert ("clipped" in str(table)) == ("clipped" in table._repr_html_()) == number
+    y = rng.poisson(np.exp(1 + X[:, 0] / 3))
+    table = kind(epsilon=5.0, **SIMULATED).fit(X, y > 2 if link == "logit" else y).summary()
+    assert table.note == LEFT_OUT[link]
+    assert table.note in " ".join(str(table).split())
+    assert table.note in table._repr_html_()
 
 
 def test_a_constant_has_a_table_that_says_so():
@@ -173,3 +180,22 @@ def test_a_feature_called_intercept_is_not_taken_for_the_intercept():
     names = [line.split()[0] for line in str(table).splitlines()[1:3]]
     assert names == ["intercept", "(intercept)"]
     assert table._repr_html_().count('"row">intercept<') == 1
+
+
+def test_the_table_prints_digits_that_tell_the_ends_of_an_interval_apart():
+    X = np.random.default_rng(0).normal(size=(20_000, 1))
+    y = 1e6 * X[:, 0] + np.random.default_rng(1).normal(size=20_000)
+    table = DPLinearRegression(epsilon=50.0, **SIMULATED).fit(X, y).summary(confidence=0.999)
+    table = replace(
+        table, coef=np.array([1e6]), low=np.array([1e6 - 0.5]), high=np.array([1e6 + 0.5])
+    )
+    head, line = str(table).splitlines()[:2]
+    assert head.split()[-2:] == ["0.0005", "0.9995"]
+    assert [line.split()[k] for k in (1, -2, -1)] == ["1000000", "999999.5", "1000000.5"]
+    assert "<td>1000000.5</td>" in table._repr_html_()
+    far = replace(
+        table, coef=np.array([800.0]), low=np.array([799.0]), high=np.array([801.0]), log=True
+    )
+    assert "inf" in str(far)
+    empty = replace(table, std_err=np.array([math.inf]))
+    assert str(empty).splitlines()[1].split()[0] == "intercept"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -97,7 +98,8 @@ def fit(
     fitted = Model.of(estimator, target=task.target, columns=task.columns)
     _save(fitted, out, overwrite=output.force)
     say(f"wrote {out}\n")
-    released = f"{fitted.statement}\n\n{fitted.summary()}"
+    table = replace(fitted.summary(), headline="")  # the statement begins with it
+    released = f"{fitted.statement}\n\n{table}"
     if choice.count_invalid:
         released += f"\n\n{estimator.n_invalid_:,} ± {_noise(plan):.2g} rows counted as zero"
     show_released(released, "statement")

@@ -396,8 +396,7 @@ class Model:
         )
         return CoefficientTable.of(
             rows, self.coef, self.intercept, noise, sampling, self.statement.headline, confidence,
-            noisy=self.statement.noise != "none", log=self.link == "log",
-            number=self.link == "identity",
+            noisy=self.statement.noise != "none", link=self.link,
         )  # fmt: skip
 
     table = summary
