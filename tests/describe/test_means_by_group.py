@@ -66,6 +66,6 @@ def test_a_printed_mean_names_its_groups() -> None:
     frame = pd.DataFrame({"cost": np.arange(4_000.0), "region": ["north", "south"] * 2_000})
     found = private_mean(frame, by="region", categories=["north", "south"], epsilon=5)
     lines = str(found).splitlines()
-    assert [line.partition(" = ")[0] for line in lines[:2]] == ["north", "south"]
+    assert [line.partition(" = ")[0] for line in lines[:2]] == ["north: cost", "south: cost"]
     assert found.privacy_.headline in lines
     assert "[" in str(private_mean(frame["cost"], epsilon=5))

@@ -31,6 +31,7 @@ from privtail.trusted.row_errors import LARGEST_LOSS, AnyModel
 from privtail.views import Row, numbers
 
 HALF = ClampedMean(0.5)
+DIFFERENCE = "difference of the mean losses, first less second"
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,18 +75,19 @@ class Comparison:
 
     def __str__(self) -> str:
         promised = "".join(f"; {text}" for text in unkept(self.privacy_))
-        return f"{self._told}; difference of the mean losses {self.difference}{promised}"
+        return f"{self._told}; {DIFFERENCE} {self.difference}{promised}"
 
     def _repr_html_(self) -> str:
         e = self.difference
-        row = Row.of("difference of the mean losses, first less second", e.value, e.low, e.high)
+        row = Row.of(DIFFERENCE, e.value, e.low, e.high)
         return numbers([row], (f"{self._told}.", *self.notes, self.privacy_.headline))
 
     @property
     def _told(self) -> str:
         unclear = self.difference.low <= 0 <= self.difference.high
         told = "Neither model is shown to be" if unclear else f"The {self.better} model is"
-        return f"{told} better (one-sided p-value {self.p_value:.2g})"
+        p_value = f"{self.p_value:.2g}" if self.p_value else "below 1e-300"
+        return f"{told} better (one-sided p-value {p_value})"
 
 
 @interruptible

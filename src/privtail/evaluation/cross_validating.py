@@ -16,7 +16,7 @@ from privtail.calibration import calibrate
 from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
 from privtail.errors import AccuracyWarning, InvalidInput
-from privtail.evaluation.evaluating import OPEN
+from privtail.evaluation.evaluating import unbounded
 from privtail.evaluation.labels import of_labels
 from privtail.evaluation.models import modelled_quantile, of_estimator, variance_power
 from privtail.evaluation.numbers import of_numbers, parts_of
@@ -205,15 +205,15 @@ def cross_validate(
 
     fitted, found = folds.run(multiplier, fit, of_estimator, judged)
     warned = Counter(text for model in fitted for text in model.warnings_)
-    notes = (AVERAGE.format(count=cv), *found.notes)
+    unclear = unbounded(found)
+    notes = (AVERAGE.format(count=cv), *found.notes, *unclear)
     notes += tuple(WARNED.format(some=warned[text], count=cv, text=text) for text in warned)
     statement = state(curator, notes)
     for model in fitted:
         model.privacy_ = statement
     found = replace(found, statements=(statement,), notes=notes, models=tuple(fitted))
-    unbounded = [name for name, estimate in found.items() if not estimate.reliable]
-    if unbounded:
-        warnings.warn(OPEN.format(names=", ".join(unbounded)), AccuracyWarning, stacklevel=3)
+    for text in unclear:
+        warnings.warn(text, AccuracyWarning, stacklevel=3)
     return found
 
 

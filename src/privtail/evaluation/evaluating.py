@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from dataclasses import replace
 from typing import Any, Literal
 
 from privtail.coefficients import normal_quantile
@@ -24,6 +25,12 @@ OPEN = (
     "The released numbers give no bound for {names}, because noise may hide large errors. More "
     "rows or a larger epsilon would help."
 )
+
+
+def unbounded(found: Evaluation) -> tuple[str, ...]:
+    """What is to be said of numbers that nothing bounds; nothing if all are bounded."""
+    names = ", ".join(name for name, estimate in found.items() if not estimate.reliable)
+    return (OPEN.format(names=names),) if names else ()
 
 
 def require_quantile(quantile: float | None) -> None:
@@ -188,7 +195,7 @@ def evaluate(
         raise InvalidInput("Labels have no exposure, deviance or quantile: leave these out.")
     else:
         found = of_labels(asked, X, y, classes, promised, confidence)
-    unbounded = [name for name, estimate in found.items() if not estimate.reliable]
-    if unbounded:
-        warnings.warn(OPEN.format(names=", ".join(unbounded)), AccuracyWarning, stacklevel=3)
-    return found
+    notes = unbounded(found)
+    for text in notes:
+        warnings.warn(text, AccuracyWarning, stacklevel=3)
+    return replace(found, notes=(*found.notes, *notes))

@@ -69,7 +69,8 @@ def of_numbers(
     reliable = bool(mean.reliable.all()) and math.isfinite(constant.high - constant.low)
     least = LEAST * scale if power is not None else -math.inf
     rows = predicted.errors(max(constant.value, least), scale, power)
-    found = mean_of(rows.curator(**promised.options("evaluate: errors", rest)), method="clamped")
+    errors = rows.curator(**promised.options("evaluate: errors", rest))
+    found = mean_of(errors, method="clamped", doubts=False)  # `unbounded` tells them by name
     # R2 is made of two means: both are in their intervals with this chance, or more.
     ends, both = (ends_of(found, one) for one in (confidence, (1 + confidence) / 2))
     detected = bool(mean.reliable.all())
@@ -146,8 +147,12 @@ def _root(x: Any) -> Any:
 
 
 def _made(value: float, ends: Doubles, of: Any) -> Doubles:
-    """A value that is not negative, and its ends, after a function that is ascending there."""
-    return np.asarray(of(np.maximum([value, *ends], 0.0)))
+    """A value that is not negative, and its ends, after a function that is ascending there.
+
+    The interval is as wide above zero where noise has put the value below.
+    """
+    low, high = ends
+    return np.asarray(of(np.maximum([value, low, high - min(value, 0.0)], 0.0)))
 
 
 def _constant(mean: MeanEstimate, confidence: float) -> Estimate:

@@ -51,6 +51,8 @@ class MeanEstimate:
         What `private_mean` warned of (`privtail.errors.AccuracyWarning`).
     groups : tuple of tuple
         With ``by`` the categories of each group; the numbers are then (groups, columns).
+    columns : tuple of str
+        Names of the columns, x0 and so on in an array; empty for one column given as a vector.
 
     Examples
     --------
@@ -72,6 +74,7 @@ class MeanEstimate:
     privacy_: Statement
     warnings_: tuple[str, ...] = ()
     groups: tuple[tuple[Any, ...], ...] = ()
+    columns: tuple[str, ...] = ()
 
     @property
     def std(self) -> Any:
@@ -128,8 +131,9 @@ class MeanEstimate:
     def to_text(self) -> str:
         """Every mean with its interval of 95 % for these rows, and the promise in one line."""
         ends = self.conf_int(sampling=False).reshape(-1, 2)
-        names = [", ".join(map(str, group)) + " = " for group in self.groups] or [""]
-        names = np.repeat(names, len(ends) // len(names)).tolist()
+        groups = [", ".join(map(str, group)) + ": " for group in self.groups] or [""]
+        columns = [f"{name} = " for name in self.columns] or [""]
+        names = [group + column for group in groups for column in columns]
         rows = zip(names, np.ravel(self.value), ends, np.ravel(self.reliable), strict=True)
         lines = [
             f"{name}{with_interval(value, low, high, 6)}" + ("" if reliable else "  not reliable")

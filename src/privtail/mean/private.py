@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -38,7 +38,7 @@ from privtail.trusted.maps import FeatureMap
 from privtail.trusted.means import RobustMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
-from privtail.trusted.tables import is_column
+from privtail.trusted.tables import column_names, is_column, is_file
 
 Doubles = NDArray[np.float64]
 Method = Literal["clipped", "clamped", "truncated", "catoni", "ksu", "coinpress"]
@@ -231,6 +231,7 @@ def private_mean(
             warnings.warn(text, AccuracyWarning, stacklevel=3)
         return estimate
     vector, x = _as_columns(x)
+    names = _names(x)
     curator = Curator(x, **promised.options(f"private_mean({method})"))
     estimate = mean_of(
         curator, method=method, threshold=threshold, centre=centre, blocks=blocks,
@@ -238,7 +239,20 @@ def private_mean(
     )  # fmt: skip
     for text in estimate.warnings_:
         warnings.warn(text, AccuracyWarning, stacklevel=3)
-    return estimate.of_one() if vector else estimate
+    if vector:
+        return estimate.of_one()
+    return replace(estimate, columns=names or tuple(f"x{j}" for j in range(curator.problem.d)))
+
+
+def _names(x: Any) -> tuple[str, ...]:
+    """Of every mean, its column, or the category of its column; nothing of an array."""
+    names = x.kept() if is_file(x) else column_names(x) or ()
+    categories = x.categories if is_file(x) else {}
+    return tuple(
+        said
+        for name in names
+        for said in [f"{name}={one}" for one in categories.get(name, ())] or [str(name)]
+    )
 
 
 def _of_groups(table: Tabled, promised: Promised) -> MeanEstimate:
@@ -257,15 +271,19 @@ def _of_groups(table: Tabled, promised: Promised) -> MeanEstimate:
     warned = (NOT_RELIABLE.format(count=count, d=d),) if count else ()
     return MeanEstimate(
         moments.mean, moments.noise_std, sampling, moments.below, moments.above, moments.reliable,
-        state(curator), warned, table.groups,
+        state(curator), warned, table.groups, table.names,
     )  # fmt: skip
 
 
 def mean_of(
     curator: Curator, *, method: Method = "clipped", threshold: float | None = None,
     centre: ArrayLike | None = None, blocks: int | None = None, smoothing: float = 3.0,
+    doubts: bool = True,
 ) -> MeanEstimate:  # fmt: skip
-    """The private mean of a curator's columns, (d,); parameters as in `private_mean`."""
+    """The private mean of a curator's columns, (d,); parameters as in `private_mean`.
+
+    ``doubts``: the notes of the statement count the columns that may be off by more than noise.
+    """
     if method not in METHODS:
         raise InvalidInput(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
     if threshold is not None and not 0 < threshold < math.inf:
@@ -278,7 +296,7 @@ def mean_of(
     groups = min(GROUPS, curator.problem.n) if method == "ksu" else 1
     groups = groups if blocks is None else blocks
     point = _centre(centre, threshold, curator)
-    return _Mean(method, threshold, point, groups, smoothing).run(curator)
+    return _Mean(method, threshold, point, groups, smoothing, doubts).run(curator)
 
 
 def _as_columns(x: Any) -> tuple[bool, Any]:
@@ -317,6 +335,7 @@ class _Mean:
     centre: NDArray[np.float64]
     blocks: int
     smoothing: float
+    doubts: bool
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         stage = self._stage()
@@ -353,7 +372,8 @@ class _Mean:
             [value < found.centres, value > found.centres], NOISE_BOUND * count_std * away, 0
         )
         reliable = found.detected & np.isfinite(clipped).all(axis=0)
-        notes = self.doubts(multiplier, curator.problem, found, reliable)
+        notes = _doubts(found, reliable) if self.doubts else ()
+        notes += (UNSURE,) * RANGES.unsure(multiplier, curator.problem)
         lost, warned = counted(part, part_std, n, OF_THESE, text=curator.from_text)
         notes += lost
         known = reliable & (self.blocks == 1) & (curator.problem.max_rows == 1)
@@ -394,19 +414,6 @@ class _Mean:
             every = rows.sum(axis=0)
             lost = lost + found.deviations * np.minimum(every.sum() - every, 1.0)
         return np.asarray(lost)
-
-    def doubts(
-        self, multiplier: float, problem: Problem, found: Summary, reliable: NDArray[np.bool_]
-    ) -> tuple[str, ...]:
-        """What the statement should say of the columns that may not have been found."""
-        hidden, blank = int(np.sum(~found.detected)), int(np.sum(found.only_zeros))
-        unbounded = int(np.sum(found.detected & ~found.only_zeros & ~reliable))
-        unseen = UNSEEN.format(count=hidden, d=problem.d)
-        only = ZEROS.format(count=blank, d=problem.d)
-        open_ = UNBOUNDED.format(count=unbounded, d=problem.d)
-        unsure = RANGES.unsure(multiplier, problem)
-        said = ((unseen, hidden > 0), (only, blank > 0), (open_, unbounded > 0), (UNSURE, unsure))
-        return tuple(text for text, true in said if true)
 
     def _counting(self, multiplier: float) -> GaussianNoise:
         return GaussianNoise(multiplier / math.sqrt(2 * COUNT_FRACTION))
@@ -449,3 +456,17 @@ class _Mean:
         if self.method == "truncated":
             return TruncatedMean(threshold, self.blocks)
         return SmoothedCatoniMean(threshold, self.smoothing, self.blocks)
+
+
+def _doubts(found: Summary, reliable: NDArray[np.bool_]) -> tuple[str, ...]:
+    """What the statement should say of the columns that may not have been found."""
+    counts = {
+        UNSEEN: ~found.detected,
+        ZEROS: found.only_zeros,
+        UNBOUNDED: found.detected & ~found.only_zeros & ~reliable,
+    }
+    return tuple(
+        text.format(count=np.count_nonzero(these), d=len(reliable))
+        for text, these in counts.items()
+        if these.any()
+    )
