@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 
@@ -233,3 +236,30 @@ def test_very_many_levels(cell: float) -> None:
         np.full(1000, cell), np.linspace(0.001, 0.999, 1500), epsilon=5, **SIMULATED
     )
     assert found.value[750] == pytest.approx(cell, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "days", "odd"),
+    [
+        (pa.timestamp("us"), ["2020-01-01", np.datetime64("2020-01-02")], "1"),
+        (pa.timestamp("s", tz="UTC"), ["2020-01-01 00:00:00+00:00"], "2020-01-01"),
+        (pa.date32(), ["2020-01-01", dt.date(2020, 1, 2)], "2020-01-01 00:00:00"),
+    ],
+    ids=str,
+)
+def test_times_of_a_file_are_declared_as_they_are_written(
+    kind: Any, days: list[Any], odd: str, tmp_path: Path
+) -> None:
+    """None of them matched a row of a file: Arrow writes 2020-01-01 00:00:00.000000."""
+    cells = pa.array(["2020-01-01", "2020-01-02"] * 1_000).cast(pa.timestamp("us"))
+    pq.write_table(pa.table({"day": cells.cast(kind)}), tmp_path / "t.parquet")
+    table, ledger = (
+        privtail.open_table(tmp_path / "t.parquet"),
+        privtail.Ledger(epsilon=50, delta=1e-5),
+    )
+    found = privtail.private_count(table, by="day", categories=days, epsilon=20, ledger=ledger)
+    assert found.value == pytest.approx([1_000] * len(days), abs=20)
+    charged = ledger.entries()
+    with pytest.raises(InvalidInput, match="no row would match"):
+        privtail.private_count(table, by="day", categories=[odd], epsilon=20, ledger=ledger)
+    assert ledger.entries() == charged

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from privtail.cli.console import releasing, say, show_released
+from privtail.cli.console import deliver, releasing, say
 from privtail.cli.numbers import numbers_of
 from privtail.cli.options import (
     Chance,
@@ -20,9 +20,6 @@ from privtail.cli.options import (
     counted,
 )
 from privtail.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from privtail.describe.summary import Summary
 
 
 def summarize(
@@ -79,25 +76,21 @@ def summarize(
             table, confidence=confidence, ledger=account, **promise.arguments, **chance.arguments,
             **owners,
         )  # fmt: skip
-    show_released(f"{found}\n\n{found.privacy_}", "summary")
-    for text in found.warnings_:
-        say(f"\nWarning. {text}")
-    if out is not None:
-        written_files = _save(found, out, overwrite=output.force)
-        say(f"\nwrote {' and '.join(map(str, written_files))}")
+    content = {**found.to_dict(), "warnings": list(found.warnings_)}
+    deliver(
+        "summary", str(found), found.privacy_, content, out and out.with_suffix(".json"),
+        overwrite=output.force, warned=found.warnings_,
+    )  # fmt: skip
+    if out is not None and out.suffix == ".html":
+        _write_page(out, overwrite=output.force)
 
 
-def _save(found: Summary, out: Path, *, overwrite: bool) -> list[Path]:
-    """Write JSON; beside it, by the name of the file, the page that names it. Return the files."""
+def _write_page(out: Path, *, overwrite: bool) -> None:
+    """Write the page about the JSON file of this name, which stands beside it."""
     from privtail.reporting import page, read_content
-    from privtail.written import written_json, written_whole
+    from privtail.written import written_whole
 
-    content = {"format": "privtail-summary", "version": 1, **found.to_dict()}
-    content["warnings"] = list(found.warnings_)
-    plain = out.with_suffix(".json")
-    written_json(plain, content, overwrite=overwrite)
-    if out == plain:
-        return [plain]
+    text = page([read_content(out.with_suffix(".json"))], "Private summary")
     with written_whole(out, overwrite=overwrite) as file:
-        file.write(page([read_content(plain)], "Private summary").encode() + b"\n")
-    return [plain, out]
+        file.write(text.encode() + b"\n")
+    say(f"wrote {out}")

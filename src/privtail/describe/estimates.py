@@ -26,10 +26,13 @@ def public_numbers(given: Any, name: str) -> Doubles:
 
 
 def count_interval(counts: Any, std: float, confidence: float, rows: int) -> Doubles:
-    """Ends (..., 2) of intervals for counts among ``rows`` rows, by the law of the noise."""
+    """Ends (..., 2) of intervals for counts among ``rows`` rows, by the law of the noise.
+
+    Where noise puts a count below 0 or above the rows, its interval is that of the nearer of both.
+    """
     half_width = normal_quantile(confidence) * std
-    ends = np.stack([np.asarray(counts) - half_width, np.asarray(counts) + half_width], axis=-1)
-    return np.clip(ends, 0, rows)
+    inside = np.clip(counts, 0, rows)
+    return np.stack([np.maximum(inside - half_width, 0), np.minimum(inside + half_width, rows)], -1)
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,8 @@ LEAST_OCTAVES = 2.0
 """With this many octaves, cells around zero are almost even."""
 ZERO = 4 * 2.0**SMALL
 """What is smaller is not told from zero."""
+NEAR_ZERO = 1e-6
+"""Nor is a value that is this part of the size of its interval, which holds zero."""
 
 NEAR = 2.0
 """A quantile probably lies beyond an edge if the count says so by this many standard deviations."""
@@ -159,6 +161,10 @@ class ColumnQuantiles:
         after = np.abs(self.near).max(axis=1)
         stays = np.isfinite(after) & (after > before / 2)
         self.octaves = np.where(stays, np.maximum(self.octaves / 2, LEAST_OCTAVES), self.octaves)
+        width = self.highs - self.lows
+        holds = (self.lows < ZERO) & (self.highs > -ZERO) & np.isfinite(width)
+        tiny = np.maximum(np.where(holds, NEAR_ZERO * width, 0.0), ZERO)
+        self.values[np.abs(self.values) < tiny] = 0.0
         order = np.argsort(self.levels)
         self.values[order] = np.sort(self.values)
 
@@ -268,7 +274,7 @@ def shortest(low: float, high: float) -> float:
     if low <= 0 < high:
         return 0.0
     for digits in range(-18, 25):
-        number = float(f"{math.ceil(low * 10.0**digits) / 10.0**digits:.17g}")
+        number = float(f"{math.ceil(low * 10.0**digits)}e{-digits}")
         if low <= number < high:
             return number
     return low

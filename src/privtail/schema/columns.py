@@ -18,9 +18,10 @@ from privtail.schema.declared import (
     given_as_numbers,
     is_numeral,
     typed_labels,
+    typed_times,
 )
 from privtail.schema.headers import COMMENTS
-from privtail.schema.types import in_unknown_zone, is_label, is_number, is_text
+from privtail.schema.types import in_unknown_zone, is_day_or_time, is_label, is_number, is_text
 from privtail.spelling import meant
 
 MARKS = 'For numbers like 1.234,5: decimal=",", thousands="."; like 1,234.5: thousands=",".'
@@ -153,6 +154,8 @@ class Columns:
                 f"{text}.",
                 cli=f"{json.dumps(text)} in a file of --schema.",
             )
+        if is_day_or_time(self.type(name)):
+            return typed_times(name, declared, self.type(name))
         numeric = are_numbers(declared) if self.untyped else self.is_number(name)
         return typed_labels(name, declared, numeric)
 

@@ -42,6 +42,28 @@ def typed_labels(
     return labels
 
 
+def typed_times(name: str, declared: Sequence[Label], arrow: Any) -> tuple[Label, ...]:
+    """Declared days or times as an Arrow type writes them, such as to the microsecond.
+
+    Raises
+    ------
+    InvalidInput
+        If one is no such time: no row could match it.
+    """
+    import pyarrow as pa
+
+    try:
+        times = pa.array([str(value) for value in declared]).cast(arrow)
+    except pa.ArrowInvalid:
+        zone = "+00:00" if getattr(arrow, "tz", None) else ""
+        like = "2020-01-31" if pa.types.is_date(arrow) else f"2020-01-31 14:00:00{zone}"
+        raise InvalidInput(
+            f"Column {name!r} holds {arrow}, and what is declared for it is not of this kind: no "
+            f'row would match. Write for example "{like}".'
+        ) from None
+    return typed_labels(name, times.cast(pa.string()).to_pylist(), False)
+
+
 def whole(label: Label) -> Label:
     """1 instead of 1.0."""
     return int(label) if isinstance(label, float) and label.is_integer() else label

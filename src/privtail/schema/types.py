@@ -47,6 +47,13 @@ def in_unknown_zone(arrow: Any) -> bool:
     return False
 
 
+def is_day_or_time(arrow: Any) -> bool:
+    """Whether an Arrow type is of days, or of times on days."""
+    import pyarrow.types as kind
+
+    return bool(kind.is_date(arrow) or kind.is_timestamp(arrow))
+
+
 def is_bytes(arrow: Any) -> bool:
     """Whether an Arrow type is bytes."""
     return str(arrow).startswith(("binary", "large_binary", "fixed_size_binary"))
