@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import privtail
-from privtail.errors import InvalidInput
+from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.linear_model import DPLinearRegression, DPLogisticRegression, DPPoissonRegressor
 from privtail.reporting.pages import most_certain
 
@@ -121,6 +121,22 @@ def test_a_summary_says_shares_by_their_intervals(tmp_path):
     assert "These columns are left out because they hold no numbers: name." in text
     assert "e+0" not in text.partition("Where the budget went")[0]
     assert "A summary of 2 columns, of 5,000 rows." in text
+    assert all(f">{said}</th>" in text for said in ("standard deviation", "median"))
+
+
+def test_a_private_constant_is_called_one_and_has_no_picture_of_zeros(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.normal(size=300), "sum": rng.normal(size=300)})
+    with pytest.warns(AccuracyWarning, match="slopes"):
+        model = DPLinearRegression(epsilon=0.05, noise="simulated", random_state=0).fit(
+            frame, rng.normal(size=300)
+        )
+    model.save(tmp_path / "model.json")
+    text = privtail.report(tmp_path / "model.json")
+    assert "All slopes are zero: every row has the same prediction. The intercept is" in text
+    assert text.count("<figure>") == 1, "the one of the budget"
+    assert "open</td>" not in text
+    assert "privacy_" not in text
 
 
 def test_files_of_the_same_rows_have_a_total_and_a_sum(folder):

@@ -33,6 +33,11 @@ MEANT = {
 }
 """What the numbers of an evaluation are."""
 
+FACTS = {
+    "std": "standard deviation", "25%": "lower quartile", "50%": "median", "75%": "upper quartile",
+}  # fmt: skip
+"""What the numbers of a summary are called."""
+
 NOISE_ALONE = "Intervals of {:g} % are for these rows. They allow for noise alone."
 
 NEEDED = (
@@ -111,6 +116,13 @@ def _model(written: Mapping[str, Any], file: str) -> Content:
     ends = ", ".join(f"{x:.4g}" for x in model.intercept)
     units = {"logit": "the log-odds", "log": "the logarithm of the prediction"}
     changed = units.get(model.link, "the prediction")
+    if not model.coef.any():
+        said = f"All slopes are zero: every row has the same prediction. The intercept is {ends}."
+        notes = (*model.statement.notes, table.unused)
+        return Content(
+            f"Model of {model.target}", (*described, said), (), True, None, (model.statement,),
+            tuple(filter(None, notes)), file,
+        )  # fmt: skip
     described = (
         *described,
         f"A value below is the change of {changed} if a column grows by one.",
@@ -288,7 +300,7 @@ def _summary(written: Mapping[str, Any], file: str) -> Content:
 
 def _column(name: str, facts: Mapping[str, Any], file: str) -> Content:
     rows = tuple(
-        Row(fact, one["value"], one["low"], one["high"])
+        Row(FACTS.get(fact, fact), one["value"], one["low"], one["high"])
         for fact, one in facts.items()
         if fact not in ("count", "zeros", "missing")
     )
