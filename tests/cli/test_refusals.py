@@ -26,6 +26,7 @@ NUMBERS = ("--model", "linear", "--target", "cost", "--epsilon", "1", "--categor
         (("claims.csv", *FIT), ["'job'", "hold text", "--categories job=", "--drop job"]),
         (("claims.parquet", *FIT), ["'job'", "hold text", "--categories job=", "--drop job"]),
         (("claims.csv", *DECLARED, "--drop", "nothing"), ["no column 'nothing'", "dropped"]),
+        (("claims.csv", *DECLARED, "--drop", "age,days"), ["Repeat the option for each"]),
         (("claims.csv", *DECLARED, "--categories", "jop=a"), ["'jop'", "Is 'job' meant?"]),
         (("claims.csv", *DECLARED, "--categories", "job"), ["--categories column=a,b,c"]),
         (("claims.csv", *DECLARED, "--categories", "job=a,,b"), ["values between commas"]),

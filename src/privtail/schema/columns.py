@@ -80,7 +80,10 @@ class Columns:
         if not missing:
             return
         near, cli = meant(missing[0], self.names), ""
-        if near is not None:
+        several = missing[0].split(",")
+        if len(several) > 1 and set(several) <= set(self.names):
+            hint, cli = "Name each column by itself.", "Repeat the option for each of the columns."
+        elif near is not None:
             hint = f"Is {near!r} meant?"
         elif self.untyped and self.names[0].startswith(COMMENTS):
             mark = self.names[0][0]
