@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -347,6 +349,9 @@ def test_too_few_rows_say_so():
     with pytest.warns(AccuracyWarning, match="no bound"):
         found = evaluate(model, X, y, epsilon=0.1, trusted_rowwise=True, **QUIET)
     assert not found["r2"].reliable
+    assert re.search("no bound for .*R2", str(found))
+    assert "columns" not in str(found)
+    assert not any("columns" in note for one in found.statements[1:] for note in one.notes)
 
 
 @pytest.mark.filterwarnings("ignore:The released numbers give no bound")
@@ -456,6 +461,8 @@ def test_the_better_of_two_models(numbers, labels):
     found = compare(good, FirstColumn(), X, y, epsilon=1, trusted_rowwise=True, **QUIET)
     assert found.better == "first"
     assert found.p_value < 1e-6
+    assert "difference of the mean losses, first less second" in str(found)
+    assert "p-value below 1e-300" in str(replace(found, p_value=0.0))
     truth = np.abs(y - good.predict(X)).mean() - np.abs(y - bad.predict(X[:, :1])).mean()
     near(found.difference, truth, 0.3)
     X, y = labels

@@ -13,7 +13,7 @@ from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.evaluation.labels import of_labels
 from privtail.evaluation.models import as_model, modelled_quantile, rated, variance_power
 from privtail.evaluation.numbers import of_numbers
-from privtail.evaluation.result import Evaluation
+from privtail.evaluation.result import Evaluation, words
 from privtail.ledgers import interruptible
 from privtail.losses import require_power
 from privtail.model import Model
@@ -29,7 +29,7 @@ OPEN = (
 
 def unbounded(found: Evaluation) -> tuple[str, ...]:
     """What is to be said of numbers that nothing bounds; nothing if all are bounded."""
-    names = ", ".join(name for name, estimate in found.items() if not estimate.reliable)
+    names = ", ".join(words(name) for name, estimate in found.items() if not estimate.reliable)
     return (OPEN.format(names=names),) if names else ()
 
 

@@ -191,7 +191,7 @@ class Evaluation(Mapping[str, Estimate]):
 
     def __str__(self) -> str:
         width = max(map(len, self.numbers))
-        lines = [f"{_words(name):<{width}}  {e}" for name, e in self.numbers.items()]
+        lines = [f"{words(name):<{width}}  {e}" for name, e in self.numbers.items()]
         head = f"{self.n:,} rows; [...] is a {100 * self.confidence:g} % interval"
         notes = (f"Note. {text}" for text in self.notes)
         return "\n".join([head, *lines, *notes, *unkept(*self.statements)])
@@ -199,7 +199,7 @@ class Evaluation(Mapping[str, Estimate]):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        rows = (Row.of(_words(name), e.value, e.low, e.high) for name, e in self.numbers.items())
+        rows = (Row.of(words(name), e.value, e.low, e.high) for name, e in self.numbers.items())
         head = f"{self.n:,} rows, intervals of {100 * self.confidence:g} %"
         promised = (statement.headline for statement in self.statements)
         return numbers(rows, (*self.notes, *promised), head)
@@ -238,10 +238,10 @@ class Evaluation(Mapping[str, Estimate]):
         return figure
 
 
-def _words(name: str) -> str:
-    return {"r2": "R2", "d2": "D2", "mae": "MAE", "rmse": "RMSE", "auc": "AUC"}.get(
-        name, name.replace("_", " ").replace("mae", "MAE").replace("rmse", "RMSE")
-    )
+def words(name: str) -> str:
+    """What a score is called, such as ``constant RMSE``."""
+    short = ("mae", "rmse", "r2", "d2", "auc")
+    return " ".join(part.upper() if part in short else part for part in name.split("_"))
 
 
 def _plain(x: float) -> float | None:
