@@ -199,8 +199,7 @@ def test_quartiles_that_noise_mixes_have_no_value() -> None:
 def test_quartiles_that_are_not_located_have_no_value() -> None:
     """The end of an interval may be a thousand times too far; its value was then printed.
 
-    Of the quartiles of 20 tables, no value is farther off than the column is wide; before, one in a
-    hundred was. Most quartiles have a value.
+    Of the quartiles of 20 tables, no value is farther off than the column is wide. Most have one.
     """
     chance = np.random.default_rng(0)
     x = np.column_stack([chance.integers(2015, 2025, 4_000), chance.uniform(0, 1, (4_000, 5))])

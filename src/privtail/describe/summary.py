@@ -238,7 +238,7 @@ def summarize(
     power of 1.2 of it, or faster; of the deviation, with a power of 3 of it. Sampling error of a
     deviation is that of a Gaussian column. Where noise may hide too much, a number is not reliable:
     an end of its interval is infinite, and an `AccuracyWarning` names the column. A quartile whose
-    interval holds another quartile, or is wider than two standard deviations (and than a thousandth
+    interval holds another quartile, or is wider than four standard deviations (and than a thousandth
     of its size), is not reliable, either: its value is NaN.
 
     Parameters
@@ -393,12 +393,12 @@ def _located(values: Doubles, low: Doubles, high: Doubles, deviation: float) -> 
     """Whether an interval holds no other quartile, unless it is the same, and is not too wide.
 
     Where all quartiles lie in one wide cell, they are the same number, and it is none of the data.
-    Of 1,804 quartiles of 200 tables, at epsilon 1, this left out all 98 that lay outside the middle
-    90 % of their columns by more than rounding, and 7 % of the others.
+    Of 2,027 quartiles of 200 tables, at epsilon 1, this left out all 9 that lay outside the middle
+    90 % of their columns by more than rounding, and 3 % of the others.
     """
     overlap = (low[:, None] < values) & (values < high[:, None]) & (values != values[:, None])
     size = np.maximum(np.abs(low), np.abs(high))
-    wide = high - low > np.fmax(2 * deviation, TIGHT * size)
+    wide = high - low > np.fmax(4 * deviation, TIGHT * size)
     located: NDArray[np.bool_] = ~overlap.any(axis=1) & ~wide
     return located
 
