@@ -29,8 +29,8 @@ NO_THEORY = (
     'algorithm. Use algorithm="auto", which has intervals.'
 )
 CONSTANT = (
-    "The model is a private constant: its slopes were set to zero, so they have no intervals. The "
-    "notes of its statement say why."
+    "The model is a private constant: its slopes were set to zero, so they have no intervals. See "
+    "why in the notes of its statement."
 )
 NO_SAMPLING = (
     "The sampling error of these slopes is not known. It is known for private fits by "

@@ -238,8 +238,8 @@ def summarize(
     power of 1.2 of it, or faster; of the deviation, with a power of 3 of it. Sampling error of a
     deviation is that of a Gaussian column. Where noise may hide too much, a number is not reliable:
     an end of its interval is infinite, and an `AccuracyWarning` names the column. A quartile whose
-    interval holds another quartile, or is wider than four standard deviations (and than a thousandth
-    of its size), is not reliable, either: its value is NaN.
+    interval holds another quartile, or is wider than four standard deviations (and than a
+    thousandth of its size), is not reliable, either: its value is NaN.
 
     Parameters
     ----------
