@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from privtail.errors import InvalidInput
-from privtail.evaluation.result import words
 from privtail.json_files import json_of
 from privtail.model import Model
 from privtail.statement import Statement
@@ -160,11 +159,11 @@ def _model(written: Mapping[str, Any], file: str) -> Content:
 def _evaluation(written: Mapping[str, Any], file: str) -> Content:
     statements = tuple(map(Statement.from_json, written["statements"]))
     rows = tuple(
-        Row(words(name), one["value"], one["low"], one["high"])
+        Row(_words(name), one["value"], one["low"], one["high"])
         for name, one in written["numbers"].items()
     )
     meant = (
-        f"{words(name)}: {said}." for name, said in MEANT.items() if name in written["numbers"]
+        f"{_words(name)}: {said}." for name, said in MEANT.items() if name in written["numbers"]
     )
     described = (
         f"How well a model predicts {written['n']:,} rows.",
@@ -335,6 +334,11 @@ _READERS = {
     "privtail-statement": _statement,
     "privtail-summary": _summary,
 }
+
+
+def _words(name: str) -> str:
+    short = ("mae", "rmse", "r2", "d2", "auc")
+    return " ".join(part.upper() if part in short else part for part in name.split("_"))
 
 
 def _percentage(share: Mapping[str, Any]) -> str:
