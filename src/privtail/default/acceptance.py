@@ -8,12 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from privtail.default.fit import Decision, Fit
 from privtail.losses import AmountLoss, Loss
 from privtail.losses.magnitudes import loss_off_by
 from privtail.robust_means import ClampedMean
+from privtail.summaries.histograms import bonferroni
 from privtail.summaries.summary import MAX_REACH
 from privtail.trusted.batch import Batch
 from privtail.trusted.events import Event, Plan, Round
@@ -150,11 +150,3 @@ class Accept:
         if fit.mostly_zero and fit.residuals.known:
             one = max(one, loss_off_by(loss, math.sqrt(fit.residuals.mean_square())))
         return one, one * max(1.0, factor)
-
-
-def bonferroni(deviations: float) -> float:
-    """The threshold for the larger of two test statistics, at the level of ``deviations`` for one.
-
-    The level of each test is halved (Bonferroni 1936).
-    """
-    return -float(ndtri(ndtr(-deviations) / 2))

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from privtail.default.acceptance import Improvement, bonferroni
+from privtail.default.acceptance import Improvement
 from privtail.default.fit import Decision, Fit
 from privtail.default.tuning import Tuning
 from privtail.losses import LabelProbability, WeightedLoss, cut_to
 from privtail.losses.magnitudes import unclamped
 from privtail.robust_means import BoundedMean
 from privtail.summaries.column_summaries import LOCATING_SNR
-from privtail.summaries.histograms import usable_rows
+from privtail.summaries.histograms import bonferroni, usable_rows
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem

@@ -33,7 +33,7 @@ from privtail.default.intercept import (
 )
 from privtail.default.labels import AcceptLabels, CountLabels, MatchFrequencies
 from privtail.default.screening import SelectFeatures, detectable_features
-from privtail.default.steps import Descend, MeasureResiduals, Precondition, ShrinkSlopes
+from privtail.default.steps import Descend, DropRare, MeasureResiduals, Precondition, ShrinkSlopes
 from privtail.default.tuning import Tuning
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts, InvalidInput
@@ -274,6 +274,8 @@ def _descent_stages(tuning: Tuning, problem: Problem, *, labels: bool) -> Iterat
             steps / tuning.steps, lambda part: Descend(part.mean_noise(steps), steps, row_fraction)
         )
 
+    if problem.indicators:
+        yield Weighted(tuning.label_counts, lambda part: DropRare(part.histogram_noise()))
     if problem.rows <= tuning.max_moments:
         yield Weighted(weight, lambda part: Precondition(part.histogram_noise(), row_fraction))
     else:

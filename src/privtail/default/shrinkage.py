@@ -10,7 +10,6 @@ Doubles = NDArray[np.float64]
 
 ROUNDS = 200
 """Number of EM iterations, which is enough for convergence."""
-
 CERTAIN = float(np.finfo(np.float64).max) ** 0.2
 """Slopes and noise are clipped at this, in units of a median noise: 4th powers stay finite."""
 

@@ -27,6 +27,7 @@ from privtail.losses import AMOUNTS, HuberLoss, RelativeHuberLoss, WeightedLoss
 from privtail.losses.magnitudes import curvature_of, kinked, largest_derivative
 from privtail.robust_means import MallowsMean
 from privtail.second_moments import symmetric
+from privtail.summaries.histograms import bonferroni
 from privtail.summaries.residuals import ResidualHistogram
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -39,13 +40,35 @@ LONGEST = 2.0**10
 
 
 @dataclass(frozen=True)
+class DropRare:
+    """Counts the rows in which each declared indicator, such as a category, is at least 1/4.
+
+    An indicator is not used from now on if noise may hide all of its rows.
+    """
+
+    noise: GaussianNoise
+
+    def plan(self, problem: Problem) -> Plan:
+        event = self.noise.event(problem.cell_counts(len(problem.indicators), 1))
+        return (Round(stage="declared indicators", events=(event,)),)
+
+    def run(self, fit: Fit) -> None:
+        columns, used = list(fit.problem.indicators), fit.standard.used.copy()
+        answer = fit.everyone().cell_counts(columns, 0.25 / fit.standard.scales[columns, None])
+        least = bonferroni(fit.tuning.significant, len(columns))
+        least *= self.noise.event(answer.sensitivity).std
+        used[columns] &= answer.release(self.noise).reshape(-1, 2)[:, 1] > least
+        if used.any() or fit.problem.intercept:
+            fit.standard = fit.standard.only(used)
+
+
+@dataclass(frozen=True)
 class Precondition:
     """Releases the second moments of the features, for the preconditioner of the steps.
 
     Steps shrink rows to ``row_fraction`` of the length of a typical row. Here rows are clipped to
-    twice that length, or without noise to `LONGEST` times as much. Declared indicators that are not
-    significantly often 1 are not used from now on. If ``noise`` is None nothing is released, and
-    the preconditioner is a multiple of the identity.
+    twice that length, or without noise to `LONGEST` times as much. If ``noise`` is None nothing is
+    released, and the preconditioner is a multiple of the identity.
     """
 
     noise: GaussianNoise | None
@@ -58,7 +81,8 @@ class Precondition:
         return (Round(stage="preconditioner", events=(event,)),)
 
     def run(self, fit: Fit) -> None:
-        active = _active(fit.standard.used, fit.problem)
+        active = np.append(fit.standard.used, np.ones(int(fit.problem.intercept), np.bool_))
+        active = active if active.any() else ~active
         if self.noise is None:
             fit.preconditioner = Preconditioner.without_moments(active)
         else:
@@ -70,20 +94,8 @@ class Precondition:
         std = noise.event(problem.moments(clip)).std
         clip *= 1.0 if std > 0 else LONGEST
         moments = symmetric(fit.everyone().moments(clip).release(noise), problem.rows)
-        rare = np.isin(np.arange(problem.d), problem.indicators)
-        rare &= (np.diag(moments) <= fit.tuning.significant * std)[: problem.d]
-        if (fit.standard.used & ~rare).any() or problem.intercept:
-            fit.standard = fit.standard.only(fit.standard.used & ~rare)
-        fewer = _active(fit.standard.used, problem)
-        length = clip / 2 / self.row_fraction * math.sqrt(fewer.sum() / active.sum())
-        ratio = 1 / self.row_fraction
-        return Preconditioner.from_moments(moments, std, fewer, length, clear_ratio=ratio)
-
-
-def _active(used: Bools, problem: Problem) -> Bools:
-    """(rows,) the used features and the intercept; all coordinates if there are none of these."""
-    active = np.append(used, np.ones(int(problem.intercept), dtype=np.bool_))
-    return active if active.any() else ~active
+        length, ratio = clip / 2 / self.row_fraction, 1 / self.row_fraction
+        return Preconditioner.from_moments(moments, std, active, length, clear_ratio=ratio)
 
 
 @dataclass(frozen=True)
@@ -168,9 +180,8 @@ class Descend:
     def _clipped_fraction(self, fit: Fit) -> float:
         """The fraction of the residuals that is clipped: more of them where noise is large."""
         relative = self.relative_noise(fit.problem) * math.sqrt(fit.problem.outputs)
-        return max(
-            fit.tuning.clipped_fraction, relative / (relative + fit.tuning.half_clipped_noise)
-        )
+        fraction = relative / (relative + fit.tuning.half_clipped_noise)
+        return max(fit.tuning.clipped_fraction, fraction)
 
     @staticmethod
     def _before_residuals(fit: Fit, clipped: float) -> float:
@@ -206,10 +217,8 @@ class Descend:
         size = 1 / min(1.0, mean.row_length / metric.capped_length) / curvature_of(loss, scale)
         walk = std * float(np.linalg.norm(momentum_sums(momentum, self.steps))) * metric.noise_gain
         if walk > 0:
-            leads = (
-                max(1.0, margin_gap(fit.intercept_only[fit.problem.d :])) if fit.has_labels else 1.0
-            )
-            size = min(size, fit.tuning.max_noise_walk * scale * leads / walk)
+            leads = margin_gap(fit.intercept_only[fit.problem.d :]) if fit.has_labels else 1.0
+            size = min(size, fit.tuning.max_noise_walk * scale * max(1.0, leads) / walk)
         return Schedule(mean, self.steps, size, std, kinked(loss), momentum)
 
 

@@ -19,8 +19,8 @@ class Tuning:
     column_summaries, label_counts, screening, other : budget weights. All gradients of the
         descent together have the weight 1. A stage gets its weight over the sum of the weights of
         all stages (`ScaledDescent.choose_stages`). A histogram of counts or amounts weighs as much
-        as the column summaries. ``other`` is the weight of second moments, of the residual
-        histogram, and of each mean derivative and mean gain.
+        as the column summaries, and counts of declared indicators as those of labels. ``other`` is
+        for second moments, the residual histogram, and each mean derivative and mean gain.
     steps : number of gradients of the descent; a fifth of them come before the residual histogram.
     momentum : fraction of the last move that is added to a step; none for a loss with a kink.
     clipped_fraction : fraction of the residuals that is clipped: the threshold is the quantile

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
 from privtail.summaries.summary import SMALLEST, UNUSED, Summary
 
@@ -296,6 +297,14 @@ def _most_significant(
     heights = np.where(possible, squares - wanted, 0.0)
     first, last = np.unravel_index(int(heights.argmax()), heights.shape)
     return float(heights[first, last]), slice(int(above[first]), int(above[last]) + 1)
+
+
+def bonferroni(deviations: float, tests: int = 2) -> float:
+    """The threshold for the largest of several test statistics, at the level of one.
+
+    The level of each test is that of ``deviations``, divided by ``tests`` (Bonferroni 1936).
+    """
+    return -float(ndtri(ndtr(-deviations) / tests))
 
 
 def usable_rows(counts: Doubles, std: Doubles | float, n: int) -> tuple[float, float]:
