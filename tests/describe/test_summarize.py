@@ -241,3 +241,14 @@ def test_a_quantile_that_is_nearly_zero_is_zero() -> None:
         assert found.value.tolist() == [0.0, 0.0]
     assert shortest(5_640.0, 100_400.0) == 100_000
     assert shortest(-0.0123, -0.0101) == -0.012
+
+
+def test_quartiles_of_a_spike_are_the_same_number() -> None:
+    """Of hours, 24 % are below 40 and 46 % are 40: a quartile read 39.999999, and was NaN."""
+    hours = np.repeat([20.0, 40.0, 45.0, 60.0], [12_000, 23_000, 8_000, 7_000])
+    for seed in range(10):
+        table = privtail.summarize(
+            {"hours": hours, "b": hours % 7}, epsilon=0.3, noise="simulated", random_state=seed
+        )
+        assert round(table["hours"]["25%"].value, 3) == 40
+        assert table["hours"]["50%"].value == 40

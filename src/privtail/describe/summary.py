@@ -37,6 +37,8 @@ QUARTILE_FRACTION = 0.3
 """Budget fraction of the quartiles; the rest is for counts, ranges and sums."""
 TIGHT = 1e-3
 """An interval of this part of a quartile is narrow, however small the deviation of the column."""
+SAME = 1e-6
+"""Quartiles that differ by less than this part of them are the same number."""
 NOT_RELIABLE = (
     "Some numbers of {names} are not reliable: because of noise, or of a long tail that is "
     "clipped, their intervals are too wide, or have no end on one side or both. Spend more, or "
@@ -396,7 +398,8 @@ def _located(values: Doubles, low: Doubles, high: Doubles, deviation: float) -> 
     Of 2,027 quartiles of 200 tables, at epsilon 1, this left out all 9 that lay outside the middle
     90 % of their columns by more than rounding, and 3 % of the others.
     """
-    overlap = (low[:, None] < values) & (values < high[:, None]) & (values != values[:, None])
+    other = ~np.isclose(values, values[:, None], rtol=SAME, atol=0.0)
+    overlap = (low[:, None] < values) & (values < high[:, None]) & other
     size = np.maximum(np.abs(low), np.abs(high))
     wide = high - low > np.fmax(4 * deviation, TIGHT * size)
     located: NDArray[np.bool_] = ~overlap.any(axis=1) & ~wide
