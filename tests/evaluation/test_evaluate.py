@@ -110,7 +110,7 @@ def test_labels_that_no_row_holds_are_known_to_be_unknown():
     y = np.where(X[:, 0] > 0, "yes", "no")
     model = DPLogisticRegression(classes=["no", "yes"], noise="simulated", random_state=0).fit(X, y)
     for seed in range(2):
-        with pytest.warns(AccuracyWarning, match="bound for constant_accuracy, constant_log_loss"):
+        with pytest.warns(AccuracyWarning, match="bound for constant accuracy, constant log loss"):
             found = evaluate(
                 model, X, np.char.upper(y), epsilon=1.0, noise="simulated", random_state=seed
             )

@@ -35,7 +35,7 @@ LEAST_OCTAVES = 2.0
 ZERO = 4 * 2.0**SMALL
 """What is smaller is not told from zero."""
 NEAR_ZERO = 1e-6
-"""Nor is a value that is this part of the size of its interval, which holds zero."""
+"""Nor is a value that is this part of its bracket, if that holds zero."""
 
 NEAR = 2.0
 """A quantile probably lies beyond an edge if the count says so by this many standard deviations."""
@@ -161,8 +161,8 @@ class ColumnQuantiles:
         after = np.abs(self.near).max(axis=1)
         stays = np.isfinite(after) & (after > before / 2)
         self.octaves = np.where(stays, np.maximum(self.octaves / 2, LEAST_OCTAVES), self.octaves)
-        width = self.highs - self.lows
-        holds = (self.lows < ZERO) & (self.highs > -ZERO) & np.isfinite(width)
+        low, high = self.near.T
+        width, holds = high - low, (low < ZERO) & (high > -ZERO) & np.isfinite(high - low)
         tiny = np.maximum(np.where(holds, NEAR_ZERO * width, 0.0), ZERO)
         self.values[np.abs(self.values) < tiny] = 0.0
         order = np.argsort(self.levels)
@@ -190,12 +190,6 @@ class ColumnQuantiles:
 
         low = np.max(points[excess < -margin(deviations)], initial=-np.inf)
         high = np.min(points[excess > margin(deviations)], initial=np.inf)
-        one_cell = np.count_nonzero((points >= low) & (points <= high)) == 2
-        self.values[k] = (
-            shortest(low, high)
-            if one_cell and math.isfinite(high - low)
-            else _crossing(points, excess)
-        )
         if low < high and low < self.highs[k] and high > self.lows[k]:
             self.lows[k] = max(self.lows[k], low)
             self.highs[k] = min(self.highs[k], high)
@@ -205,6 +199,12 @@ class ColumnQuantiles:
         j = int(over[0]) if len(over) else len(points) - 1
         if i >= j:
             i, j = 0, len(points) - 1
+        one_cell = np.count_nonzero((points >= low) & (points <= high)) == 2
+        self.values[k] = (
+            shortest(low, high)
+            if one_cell and math.isfinite(high - low)
+            else _crossing(points[i : j + 1], excess[i : j + 1])
+        )
         self.near[k], self.outside[k] = (points[i], points[j]), (below[i], above[j])
         if excess[i] > 0:
             self._retreat(k, 0, self.lows[k])

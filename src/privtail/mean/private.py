@@ -231,8 +231,8 @@ def private_mean(
             warnings.warn(text, AccuracyWarning, stacklevel=3)
         return estimate
     vector, x = _as_columns(x)
-    names = _names(x)
     curator = Curator(x, **promised.options(f"private_mean({method})"))
+    names = _names(x)
     estimate = mean_of(
         curator, method=method, threshold=threshold, centre=centre, blocks=blocks,
         smoothing=smoothing,
