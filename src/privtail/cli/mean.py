@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -104,7 +104,7 @@ def mean(
             **chance.arguments,
             **owners,
         )
-    means, lines = _means(columns, estimate), []
+    means, lines = _means(estimate), []
     for group, found in means.items():
         where = f"{', '.join(map(str, group))}: " if group else ""
         for name, one in found.items():
@@ -123,9 +123,7 @@ def mean(
     )  # fmt: skip
 
 
-def _means(
-    columns: Collection[str], estimate: MeanEstimate
-) -> dict[tuple[Label, ...], dict[str, dict[str, Any]]]:
+def _means(estimate: MeanEstimate) -> dict[tuple[Label, ...], dict[str, dict[str, Any]]]:
     """What the output file says of every column in every group; without --by there is one group.
 
     An end that is not known is None.
@@ -143,7 +141,7 @@ def _means(
         }
         for value, std, reliable, pair in zip(*numbers, ends, strict=True)
     ]  # fmt: skip
-    width = len(columns)
+    columns, width = estimate.columns, len(estimate.columns)
     return {
         group: dict(zip(columns, facts[k * width : (k + 1) * width], strict=True))
         for k, group in enumerate(groups)

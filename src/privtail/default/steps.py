@@ -1,4 +1,4 @@
-"""The stages of the descent: second moments, residual histogram, gradients, shrinkage."""
+"""The stages of the descent: indicators, second moments, residuals, gradients, shrinkage."""
 
 from __future__ import annotations
 

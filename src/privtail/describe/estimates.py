@@ -25,14 +25,20 @@ def public_numbers(given: Any, name: str) -> Doubles:
         raise InvalidInput(f"{name} must be numbers, got {given!r}.") from None
 
 
-def count_interval(counts: Any, std: float, confidence: float, rows: int) -> Doubles:
-    """Ends (..., 2) of intervals for counts among ``rows`` rows, by the law of the noise.
+def within(value: Any, half_width: Any, low: float, high: float) -> Doubles:
+    """The value in [low, high], and two ends of its interval: (3, ...).
 
-    Where noise puts a count below 0 or above the rows, its interval is that of the nearer of both.
+    Where noise puts a value beyond an end, its interval is that of the end.
     """
-    half_width = normal_quantile(confidence) * std
-    inside = np.clip(counts, 0, rows)
-    return np.stack([np.maximum(inside - half_width, 0), np.minimum(inside + half_width, rows)], -1)
+    inside = np.clip(value, low, high)
+    ends = np.maximum(inside - half_width, low), np.minimum(inside + half_width, high)
+    return np.stack([inside, *ends])
+
+
+def count_interval(counts: Any, std: float, confidence: float, rows: int) -> Doubles:
+    """Ends (..., 2) of intervals for counts among ``rows`` rows, by the law of the noise."""
+    _, low, high = within(counts, normal_quantile(confidence) * std, 0, rows)
+    return np.stack([low, high], axis=-1)
 
 
 @dataclass(frozen=True)

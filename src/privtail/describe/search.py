@@ -263,8 +263,6 @@ def _crossing(points: Doubles, excess: Doubles) -> float:
     if j in (0, len(x)):
         return float(x[min(j, len(x) - 1)])
     a, b = float(x[j - 1]), float(x[j])
-    if a <= 0 <= b and b - a <= ZERO:
-        return 0.0
     fraction = -y[j - 1] / (y[j] - y[j - 1]) if y[j] > y[j - 1] else 0.5
     return a + float(fraction) * (b - a)
 

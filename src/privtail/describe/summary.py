@@ -16,6 +16,7 @@ from privtail import views
 from privtail.calibration import calibrated
 from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
+from privtail.describe.estimates import within
 from privtail.describe.moments import ColumnMoments, ReleasedMoments
 from privtail.describe.search import ColumnQuantiles, Doubles, QuantileSearch
 from privtail.describe.tabled import tabled
@@ -407,9 +408,7 @@ def _located(values: Doubles, low: Doubles, high: Doubles, deviation: float) -> 
 
 
 def _within(value: float, half_width: float, low: float, high: float) -> Fact:
-    """The value in [low, high] and its interval, which is as wide where noise is beyond an end."""
-    value = min(max(value, low), high)
-    return Fact(value, max(value - half_width, low), min(value + half_width, high))
+    return Fact(*within(value, half_width, low, high).tolist())
 
 
 def _deviation(moments: ReleasedMoments, j: int, z: float, rows: float) -> Fact:

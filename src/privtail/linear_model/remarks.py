@@ -64,8 +64,8 @@ def narrowed(result: Result) -> tuple[str, ...]:
 def unmatched(noise: Doubles, design: Design) -> tuple[str, ...]:
     """A warning of every column of categories of which no indicator is used.
 
-    What is used was decided by released second moments. The ``noise`` (d,) of a feature that is not
-    used is infinite.
+    What is used was decided by released counts. The ``noise`` (d,) of a feature that is not used is
+    infinite.
     """
     unused = np.isinf(noise)
     return tuple(
