@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+import privtail
+from privtail.cli import main
 
 FIT = ("--model", "logistic", "--target", "late", "--epsilon", "1")
 DECLARED = (*FIT, "--classes", "no,yes", "--categories", "job=clerk,nurse", "--drop", "note")
@@ -313,3 +317,43 @@ def test_advice_can_be_pasted_whatever_the_names(shell, table):
     assert "privtail budget 'a b.jsonl' --epsilon" in said[2]
     assert re.search(r"mkdir -p '.*a folder'", said[3])
     assert """--drop 'it'"'"'s'""" in said[4]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("fit",), "privtail fit needs DATA."),
+        (("mean", "claims.csv", "--epsilon", "1"), "privtail mean needs --column."),
+        (("fit", "--clases", "no,yes"), "privtail fit has no option --clases. Is --classes meant?"),
+        (("mean", "-x"), "privtail mean has no option -x."),
+        (("--foo",), "privtail has no option --foo."),
+        (("fitt",), "There is no command 'fitt'. Is 'fit' meant?"),
+        (("mean", "--epsilon"), "The option --epsilon needs a value after it."),
+        (("fit", "--force=3"), "The option --force takes no value."),
+        (("fit", "--epsilon", "one"), "--epsilon must be a number."),
+        (("fit", "--max-rows", "1.5"), "--max-rows must be a whole number."),
+        (("export", "--to", "onnx"), "--to must be one of sql, python; got 'onnx'."),
+        (("fit", "--model", "lgistic"), "got 'lgistic'. Is logistic meant?"),
+        (
+            ("mean", "a.csv", "b.csv", "--column", "x", "--epsilon", "1"),
+            "no place for 'b.csv'. Put",
+        ),
+    ],
+)
+def test_arguments_are_refused_in_whole_sentences(shell, words, says):
+    """In one line, without the words of Typer, and with the command that lists what there is."""
+    result = shell(*words, code=2)
+    said = result.stderr.strip()
+    assert says in said
+    assert re.fullmatch(r"Error\. .*[.?] To see what there is: privtail( [a-z]+)? --help", said)
+    assert not result.stdout
+
+
+def test_every_page_has_the_same_exit_codes(shell):
+    root = Path(privtail.__file__).parents[2]
+    page = (root / "docs/guide/commands.md").read_text(encoding="utf-8")
+    table = page.split("| exit code |")[1]
+    codes = re.findall(r"^\| (\d+) \|", table, flags=re.MULTILINE)
+    shown = shell("--help").stdout.split("Exit codes:")[1].split("Options:")[0]
+    assert re.findall(r"\d+", shown) == codes
+    assert re.findall(r"\d+", main.__doc__.split("Exit codes:")[1]) == codes

@@ -25,6 +25,7 @@ from privtail.cli.options import spelled_out
 from privtail.cli.plan import plan
 from privtail.cli.predict import predict
 from privtail.cli.quantile import quantile
+from privtail.cli.refusals import Command, Group
 from privtail.cli.report import report
 from privtail.cli.reproduce import reproduce
 from privtail.cli.summarize import summarize
@@ -32,6 +33,8 @@ from privtail.cli.theory import theory
 from privtail.cli.verify import verify
 
 application = typer.Typer(
+    name="privtail",
+    cls=Group,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -64,7 +67,8 @@ for verb in (
 ):
     # After \b a paragraph keeps its lines.
     page = inspect.cleandoc(verb.__doc__ or "").replace("\n\nFor example", "\n\n\b\nFor example")
-    application.command(verb.__name__.replace("_", "-"), help=page)(reporting(spelled_out(verb)))
+    name = verb.__name__.replace("_", "-")
+    application.command(name, cls=Command, help=page)(reporting(spelled_out(verb)))
 
 
 def _version(asked: bool) -> None:
@@ -91,5 +95,5 @@ def privtail(
       privtail fit --help
 
     Exit codes: 0 done, 1 a statement that does not hold, 2 unusable arguments or files, 3 a refused
-    budget, 130 interrupted.
+    budget, 130 interrupted, 141 nobody reads the output.
     """
