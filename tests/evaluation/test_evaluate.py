@@ -6,6 +6,7 @@ import math
 import re
 import warnings
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -224,8 +225,13 @@ def test_rates_are_compared_with_the_mean_rate(numbers, tmp_path):
         evaluate(model, X, claims, epsilon=2, ledger=ledger)
     count = DPPoissonRegressor(epsilon=2, **QUIET).fit(X, claims)
     for pair in ((model, count), (count, model), (count, model.to_model("claims"))):
-        with pytest.raises(InvalidInput, match="compare takes no exposures"):
-            compare(*pair, X, claims, epsilon=2, ledger=ledger)
+        with pytest.raises(InvalidInput, match="One of the models predicts rates"):
+            compare(*pair, X, claims, epsilon=2, ledger=ledger, exposure=years)
+    with pytest.raises(InvalidInput, match="need exposure="):
+        compare(model, model, X, claims, epsilon=2, ledger=ledger)
+    for call in (partial(evaluate, count), partial(compare, count, count)):
+        with pytest.raises(InvalidInput, match="Leave exposure= out"):
+            call(X, claims, epsilon=2, ledger=ledger, exposure=years)
     assert ledger.entries() == ()
     frame = pd.DataFrame(X, columns=list("abc")).assign(claims=claims, years=years)
     frame.to_parquet(tmp_path / "p.parquet")
@@ -234,6 +240,33 @@ def test_rates_are_compared_with_the_mean_rate(numbers, tmp_path):
     loaded = Model.of(model, target="claims", columns=columns)
     again = evaluate(loaded, table, exposure="years", epsilon=8, **QUIET)
     assert again.to_dict()["numbers"] == found.to_dict()["numbers"]
+
+
+def test_models_of_rates_are_compared(numbers, tmp_path):
+    """The exposure multiplies both predictions; a row without one does not count."""
+    X = numbers[0]
+    chance = np.random.default_rng(3)
+    years = chance.uniform(0.1, 2.0, N)
+    claims = chance.poisson(years * np.exp(0.7 * X[:, 0])).astype(float)
+    good, poor = (
+        DPPoissonRegressor(epsilon=2, **QUIET).fit(Z, claims, exposure=years)
+        for Z in (X, X[:, ::-1])
+    )
+    wrong = np.abs(claims - good.predict(X, years)) - np.abs(claims - poor.predict(X, years))
+    claims[:100], years[:100] = 1e6, 0.0
+    found = compare(good, poor, X, claims, exposure=years, epsilon=8, **QUIET)
+    assert found.better == "first"
+    assert found.p_value < 1e-6
+    near(found.difference, wrong[100:].mean(), 0.2)
+    frame = pd.DataFrame(X, columns=list("abc")).assign(claims=claims, years=years)
+    frame.to_parquet(tmp_path / "p.parquet")
+    loaded = [
+        Model.of(model, target="claims", columns=[Column(name) for name in "abc"])
+        for model in (good, poor)
+    ]
+    table = privtail.open_table(tmp_path / "p.parquet")
+    again = compare(*loaded, table, "claims", exposure="years", epsilon=8, **QUIET)
+    assert str(again) == str(found)
 
 
 def test_what_has_no_deviance_is_refused(numbers, labels):

@@ -14,7 +14,7 @@ from privtail.calibration import calibrated
 from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
 from privtail.errors import InvalidInput
-from privtail.evaluation.models import as_model, rated
+from privtail.evaluation.models import as_model, require_exposure
 from privtail.evaluation.numbers import PERSONS, ends_of
 from privtail.evaluation.result import Estimate
 from privtail.ledgers import interruptible
@@ -108,6 +108,7 @@ def compare(
     ledger: Ledger | str | os.PathLike[str] | None = None,
     groups: Any = None,
     max_rows: int | None = None,
+    exposure: Any = None,
 ) -> Comparison:
     """Whether one fitted model predicts private rows better than another.
 
@@ -118,8 +119,8 @@ def compare(
     Parameters
     ----------
     first, second : estimator or Model
-        Models that `evaluate` takes, but not of rates (fitted with an exposure). Classifiers need
-        the same classes.
+        Models that `evaluate` takes. Classifiers need the same classes. Both must predict rates
+        (fitted with an exposure), or neither.
     X : array, data frame, mapping, table of `open_table` or path
         Held-out rows.
     y : array of shape (n,) or str
@@ -145,6 +146,10 @@ def compare(
         The person of each row. Then persons are protected instead of rows.
     max_rows : int or None, default=None
         How many rows of one person count; with ``groups``.
+    exposure : array of shape (n,), str or None, default=None
+        For models of rates: how long, or how much, each row was observed. It may be the name of a
+        column where y may. It multiplies the predictions of both models. A row where it is not
+        positive and finite counts for nothing.
 
     Returns
     -------
@@ -182,15 +187,11 @@ def compare(
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
     )  # fmt: skip
     X, promised = promised.over(X)
-    for model in (first, second):
-        if rated(model) is not None:
-            raise InvalidInput(
-                f"{type(model).__name__} predicts rates, for an exposure of 1 in "
-                f"{rated(model)!r}, and compare takes no exposures. Evaluate each model instead: "
-                "evaluate(model, X, y, epsilon=1, exposure=...)."
-            )
     if classes is None:
-        difference, std, statement = _of_numbers(one, other, X, y, promised, confidence)
+        require_exposure((first, second), exposure)
+        difference, std, statement = _of_numbers(one, other, X, y, promised, confidence, exposure)
+    elif exposure is not None:
+        raise InvalidInput("Labels have no exposure: leave it out.")
     else:
         difference, std, statement = _of_labels(one, other, X, y, classes, promised, confidence)
     better: Literal["first", "second"] = "first" if difference.value < 0 else "second"
@@ -200,9 +201,10 @@ def compare(
 
 
 def _of_numbers(
-    one: AnyModel, other: AnyModel, X: Any, y: Any, promised: Promised, confidence: float
-) -> tuple[Estimate, float, Statement]:
-    rows = row_errors.differences(X, y, one, other)
+    one: AnyModel, other: AnyModel, X: Any, y: Any, promised: Promised, confidence: float,
+    exposure: Any,
+) -> tuple[Estimate, float, Statement]:  # fmt: skip
+    rows = row_errors.differences(X, y, one, other, exposure)
     found = mean_of(rows.curator(**promised.options("compare: numbers")))
     low, high = ends_of(found, confidence)[0]
     spread = math.hypot(float(found.noise_std[0]), np.nan_to_num(float(found.sampling_std[0])))

@@ -11,7 +11,12 @@ from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.evaluation.labels import of_labels
-from privtail.evaluation.models import as_model, modelled_quantile, rated, variance_power
+from privtail.evaluation.models import (
+    as_model,
+    modelled_quantile,
+    require_exposure,
+    variance_power,
+)
 from privtail.evaluation.numbers import of_numbers
 from privtail.evaluation.result import Evaluation, words
 from privtail.ledgers import interruptible
@@ -183,11 +188,7 @@ def evaluate(
         power = variance_power(model) if power is None else power
         if power is not None:
             require_power(power)
-        if exposure is None and rated(model):
-            raise InvalidInput(
-                f"The model predicts rates, for an exposure of 1 in {rated(model)!r}. Pass "
-                "exposure=, one number for each of these rows."
-            )
+        require_exposure((model,), exposure)
         quantile = modelled_quantile(model) if quantile is None else quantile
         require_quantile(quantile)
         found = of_numbers(asked, X, y, promised, confidence, exposure, power, quantile)

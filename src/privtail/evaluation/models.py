@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -53,10 +54,33 @@ def as_model(model: Any, y: Any, trusted_rowwise: bool) -> tuple[AnyModel, tuple
     return OutsideModel(predict, trusted_rowwise), classes
 
 
-def rated(model: Any) -> str | None:
-    """What the exposure of the model's fit was called; None where there was none."""
-    found: str | None = getattr(model, "exposure_", getattr(model, "exposure", None))
-    return found
+def require_exposure(models: Sequence[Any], exposure: Any) -> None:
+    """Refuse models of rates without an exposure, and an exposure beside other models of privtail.
+
+    Raises
+    ------
+    InvalidInput
+        A model of another library may predict either.
+    """
+    found = [getattr(model, "best_estimator_", model) for model in models]
+    own = [model for model in found if isinstance(model, PrivateLinearModel | Model)]
+    called = [getattr(model, "exposure_", getattr(model, "exposure", None)) for model in own]
+    rates = [name for name in called if name is not None]
+    if rates and len(rates) < len(own):
+        raise InvalidInput(
+            "One of the models predicts rates, and the other does not. Fit both with an exposure, "
+            "or neither."
+        )
+    if rates and exposure is None:
+        raise InvalidInput(
+            f"Models of rates need exposure=, one number for each of these rows. In the fit it was "
+            f"called {rates[0]!r}."
+        )
+    if own and not rates and exposure is not None:
+        raise InvalidInput(
+            "The model was fitted without an exposure, so it does not predict rates. Leave "
+            "exposure= out, or fit it with one."
+        )
 
 
 def variance_power(model: Any) -> float | None:

@@ -343,13 +343,17 @@ def deviances(y: Doubles, expected: Doubles, power: float) -> Doubles:
     return np.where(allowed, np.clip(found, 0.0, _FARTHEST), np.nan)
 
 
-def differences(X: Any, y: Any, first: AnyModel, second: AnyModel) -> RowErrors:
-    """The absolute error of the first model less that of the second, (n, 1)."""
-    y, first, second = _target(X, y), _own(first), _own(second)
-    predicted = [_same_length(model.predictions(X, None), y) for model in (first, second)]
+def differences(
+    X: Any, y: Any, first: AnyModel, second: AnyModel, exposure: Any = None
+) -> RowErrors:
+    """The absolute error of the first model less that of the second, (n, 1).
+
+    An ``exposure`` is that of `Predicted`.
+    """
+    one, two = (Predicted(X, y, model, exposure) for model in (first, second))
     with np.errstate(all="ignore"):
-        larger = np.abs(y - predicted[0]) - np.abs(y - predicted[1])
-    assumptions = dict.fromkeys((*first.assumptions, *second.assumptions))
+        larger = np.abs(one._y - one._predicted) - np.abs(two._y - two._predicted)
+    assumptions = dict.fromkeys((*one._assumptions, *two._assumptions))
     return RowErrors(larger[:, None], None, tuple(assumptions))
 
 
