@@ -507,7 +507,7 @@ def test_no_cell_decides_what_is_refused(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- Files that change
 
 
-@pytest.mark.parametrize("fault", ["touched", "longer", "gone", "replaced"])
+@pytest.mark.parametrize("fault", ["touched", "longer", "gone", "replaced", "alike", "rewritten"])
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_a_file_that_changes_between_passes_stops_the_fit(
     tmp_path: Path, kind: str, fault: str, monkeypatch: pytest.MonkeyPatch
@@ -527,10 +527,15 @@ def test_a_file_that_changes_between_passes_stops_the_fit(
                 victim.write_bytes(content + content)
             elif fault == "gone":
                 victim.unlink()
+            elif fault == "rewritten":
+                then = victim.stat().st_mtime_ns
+                victim.write_bytes(content)
+                os.utime(victim, ns=(then, then))
             else:
+                then = 2 if fault == "replaced" else victim.stat().st_mtime_ns
                 other = victim.with_name("new")
-                other.write_bytes(content[:-1] + b"\n")
-                os.utime(other, ns=(2, 2))
+                other.write_bytes(content)
+                os.utime(other, ns=(then, then))
                 other.replace(victim)
         return honest(self, *of)
 

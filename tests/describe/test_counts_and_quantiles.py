@@ -209,7 +209,7 @@ def test_refusals_say_what_to_type() -> None:
         "between 0 and 1": lambda: privtail.private_quantile(frame()["x"], [1.5], epsilon=1),
         "Declare its categories": lambda: privtail.private_quantile(frame(), epsilon=1),
         "not what a float holds": lambda: privtail.private_quantile(5.0, epsilon=1),
-        "not what a set holds": lambda: privtail.summarize({1, 2}, epsilon=1),
+        "type set has no rows": lambda: privtail.summarize({1, 2}, epsilon=1),
         r"list\(x\)": lambda: privtail.private_covariance((v for v in [1, 2]), epsilon=1),
         "not what a NoneType": lambda: privtail.private_histogram(None, epsilon=1),
         "no names": lambda: privtail.private_count(

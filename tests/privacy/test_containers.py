@@ -6,12 +6,14 @@ import array
 import math
 import pickle
 import re
+import sys
 import warnings
 from collections import UserList, deque
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -29,12 +31,15 @@ from privtail import (
     cross_validate,
     evaluate,
     open_table,
+    private_count,
+    private_covariance,
     private_mean,
+    private_quantile,
     summarize,
 )
 from privtail.errors import InvalidInput
 from privtail.linear_model import DPLogisticRegression, DPRidge, PrivateSearchCV
-from privtail.trusted.records import arrays, as_records, persons
+from privtail.trusted.records import arrays, as_records, kinds, persons
 from privtail.trusted.records.arrays import column_names, is_column, require_apart, taken
 from privtail.trusted.records.persons import Persons
 from privtail.trusted.records.targets import Labels, Numbers, canonical_label
@@ -348,10 +353,112 @@ def test_the_check_sees_memory_whose_type_follows_from_a_cell(
     assert counts == [3, 2], "the row of one person followed from the id of another"
 
 
-def test_memory_of_one_type_is_read() -> None:
+class Shifting(type):
+    """A class of classes that names a place where a class is, and another one the next time."""
+
+    places = ("builtins", "numpy")
+    __qualname__ = "object"  # type: ignore[assignment]
+
+    @property
+    def __module__(cls) -> str:  # type: ignore[override]
+        cls.asked = 1 - getattr(cls, "asked", 1)
+        return cls.places[cls.asked]
+
+    @property
+    def __mro__(cls) -> Any:  # type: ignore[override]
+        return (np.ndarray,)
+
+
+def claiming(library: str) -> list[Any]:
+    """Classes that say to be of a library, and whose arrays have a type that follows from a cell.
+
+    They name no class, one of the library, one in a module that is not there, and no text at all.
+    """
+    names = [("Lent", library), ("ndarray", library), ("Array", f"{library}.no"), ("Array", 3)]
+    made = [type(name, (Wrapped,), {"__array__": Untyped.__array__, "__module__": place})
+            for name, place in names]  # fmt: skip
+    return [*made, Shifting("Array", (Wrapped,), {"__array__": Untyped.__array__})]
+
+
+@pytest.mark.parametrize("library", [*kinds.LIBRARIES, *arrays._LENDERS, "datetime"])
+def test_a_class_is_of_a_library_that_holds_it(library: str) -> None:
+    """The attack: ``__module__ = "numpy"`` was believed."""
+    for make in claiming(library):
+        for read in (as_number_cells, as_target_cells, lambda x: Persons(x, 3)):
+            with pytest.raises(InvalidInput, match="class that is not known"):
+                read(make([2**53, 2**53 + 1, 3]))
+        assert persons._identity(make([1.0])) is None
+
+
+def test_the_check_sees_a_library_that_is_only_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sabotage: a class is where it says to be."""
+    monkeypatch.setattr(kinds, "_library", lambda kind: str(kind.__module__).partition(".")[0])
+    make = claiming("numpy")[0]
+    assert as_target_cells(make([1.0, 2.0, 3.0])) == [1.0, 2.0, 3.0]
+    with pytest.raises(InvalidInput, match="target"):  # a refusal that a cell decided
+        as_target_cells(make([1.0, 2.0, "a"]))
+
+
+def test_a_type_of_pandas_is_one_that_pandas_holds() -> None:
+    """Code of another type would make doubles of all cells together."""
+    claimed = type("OwnNumbers", (OwnNumbers,), {"__module__": "pandas.core.arrays.integer"})
+    column = pd.Series(type("Numbers", (ForeignNumbers,), {"dtype": claimed()})([1.0, None]))
+    with pytest.raises(InvalidInput, match="not numeric"):
+        Numbers(column, 2)
+
+
+def grouped() -> Any:
+    return pd.DataFrame({"a": [1.0, 2.0, 3.0]}).groupby("a")
+
+
+NO_CONTAINERS: list[Any] = [
+    pa.scalar(1.0), pa.scalar("a"), pa.scalar([1.0, 2.0, 3.0]), pa.schema([("a", pa.int64())]),
+    pa.field("a", pa.int64()), pa.int64(), pa.Tensor.from_numpy(np.ones(3)), grouped(),
+    grouped()["a"], pd.Series([1.0, 2.0, 3.0]).rolling(2), pd.Series(["a", "b", "c"]).str,
+    pd.MultiIndex.from_tuples([(1, 2)] * 3), pd.Timestamp("2020-01-01"), pl.col("a"), pl.Float64(),
+    np.float64, float, pl.Float64, pd.DataFrame,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("one", NO_CONTAINERS, ids=lambda one: f"{type(one).__name__}")
+def test_what_is_no_container_is_refused_in_a_sentence(one: Any) -> None:
+    """They raised AttributeError, TypeError or ValueError of NumPy, pandas and Arrow."""
+    X, y = np.ones((3, 2)), np.ones(3)
+    with pytest.raises(InvalidInput, match=r"[Pp]ass |needs"):
+        DPRidge().fit(one, y)
+    with pytest.raises(InvalidInput, match=r"[Pp]ass |needs"):
+        DPRidge().fit(X, one)
+    with pytest.raises(InvalidInput, match=r"[Pp]ass |needs"):
+        DPLogisticRegression(classes=[0, 1]).fit(X, one)
+    for verb in (private_mean, private_count, private_quantile, private_covariance, summarize):
+        with pytest.raises(InvalidInput, match=r"[Pp]ass |needs"):
+            verb(one, *([0.5] if verb is private_quantile else ()), epsilon=1.0)
+    with pytest.raises(InvalidInput, match=r"[Pp]ass |needs"):
+        private_mean(y, epsilon=1.0, groups=one, max_rows=1)
+
+
+@pytest.mark.parametrize("names", [[1, 2], [("a", "x"), ("a", "y")], [None, 1.5]])
+def test_names_of_columns_that_are_no_text_are_its_text(names: list[Any]) -> None:
+    """Columns of several levels raised AttributeError; so did whole numbers in a description."""
+    frame = pd.DataFrame(np.ones((30, 2)))
+    frame.columns = pd.Index(names)
+    shown = [str(name) for name in frame.columns]
+    columns = dict(zip(names, np.ones((2, 30)), strict=True))
+    for data in (frame, columns):
+        assert as_records(data).names == tuple(shown if data is frame else map(str, names))  # type: ignore[union-attr]
+        found = summarize(data, epsilon=1.0)
+        assert all(name in str(found) for name in map(str, names) if data is columns)
+        with pytest.raises(InvalidInput, match="they have "):
+            private_count(data, by="a", categories={"a": [1]}, epsilon=1.0)
+    with pytest.raises(InvalidInput, match="Column names must be strings"):
+        summarize({"a": np.ones(3), 1: np.ones(3)}, epsilon=1.0)
+
+
+def test_memory_of_one_type_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """As Python lends it, and libraries whose arrays are of one type."""
     listed = array.array("d", [1.0, 2.0])
     tensor = type("Tensor", (), {"__module__": "torch", "dtype": "float64", "__array__": lent})
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(Tensor=tensor))
     for one in (listed, memoryview(listed), tensor()):
         assert arrays.as_numbers(one).tolist() == [1.0, 2.0]
     assert arrays.as_numbers(bytearray([1, 2])).tolist() == [1, 2]

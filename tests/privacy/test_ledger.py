@@ -306,6 +306,8 @@ def test_numbers_that_cannot_be_charged(changes):
         {"epsilon": 1.0, "composition": "pld"},
         {"epsilon": 1.0, "composition": "gdp"},
         {"epsilon": math.inf, "delta": 1e-6, "composition": "zcdp"},
+        {"epsilon": 1e200, "delta": 1e-6, "composition": "gdp"},
+        {"epsilon": 1e154, "delta": 1e-6, "composition": "zcdp"},
     ],
     ids=lambda terms: str(terms)[:40],
 )
@@ -314,6 +316,13 @@ def test_budgets_that_cannot_be_promised(terms, path):
         with pytest.raises(InvalidInput):
             Ledger(where, **terms)
     assert not path.exists()
+
+
+@pytest.mark.parametrize("composition", ["zcdp", "gdp"])
+def test_the_largest_budget_has_limits(composition):
+    """Of a larger one they raised a ValueError of mathematics, when the first plan was charged."""
+    ledger = Ledger(epsilon=1e100, delta=1e-6, composition=composition)
+    assert ledger.remaining[0] == pytest.approx(1e100, rel=1e-3)
 
 
 def test_a_new_ledger_is_asked_about_delta(path):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import os
+import platform
+import struct
 import subprocess
 import sys
 import textwrap
@@ -19,6 +22,7 @@ from scipy import sparse
 import privtail
 from privtail import DPMean, DPScaler, Ledger, PrivateSearchCV, compilation, private_mean
 from privtail.compilation import Compiled
+from privtail.errors import InvalidInput
 from privtail.linear_model import (
     DPLADRegressor,
     DPLinearRegression,
@@ -89,6 +93,53 @@ def test_a_broken_machine_is_not_charged(monkeypatch, name, broken):
     with pytest.raises(ImportError, match="on purpose"):
         FITS[name](CONTAINERS[container], ledger)
     assert ledger.entries() == ()
+
+
+def set_arithmetic(how):
+    """Set how this thread rounds, or whether it takes the smallest numbers for 0 (x86)."""
+    libm, environment = ctypes.CDLL("libm.so.6"), ctypes.create_string_buffer(64)
+    if how == "usual":
+        return libm.fesetenv(ctypes.c_void_p(-1))
+    if isinstance(how, int):
+        return libm.fesetround(how)
+    libm.fegetenv(environment)
+    control = struct.unpack_from("<I", environment, 28)[0]
+    struct.pack_into("<I", environment, 28, control | {"flush": 1 << 15, "zero": 1 << 6}[how])
+    return libm.fesetenv(environment)
+
+
+x86 = pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() != "x86_64", reason="settings of one processor"
+)
+
+
+@x86
+@pytest.mark.parametrize("how", [0x400, 0x800, 0xC00, "flush", "zero"])
+@pytest.mark.parametrize("name", FITS)
+def test_another_arithmetic_is_not_charged(name, how):
+    """Rounded down, up or to zero; subnormal results, or arguments, that count as 0."""
+    ledger = Ledger(epsilon=10.0, delta=1e-4)
+    FITS[name](X, Ledger(epsilon=10.0, delta=1e-4))
+    try:
+        set_arithmetic(how)
+        with pytest.raises(InvalidInput, match="another than the nearest"):
+            FITS[name](X, ledger)
+    finally:
+        set_arithmetic("usual")
+    assert ledger.entries() == ()
+
+
+@x86
+def test_the_check_sees_an_arithmetic_that_nobody_tried(monkeypatch):
+    """Sabotage: nobody looks."""
+    monkeypatch.setattr(rehearsal, "_require_usual_arithmetic", lambda: None)
+    ledger = Ledger(epsilon=10.0, delta=1e-4)
+    try:
+        set_arithmetic(0x800)
+        FITS["number"](X, ledger)
+    finally:
+        set_arithmetic("usual")
+    assert len(ledger.entries()) == 1
 
 
 def test_a_loss_that_does_not_compile_is_not_charged(monkeypatch):

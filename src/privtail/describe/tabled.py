@@ -13,7 +13,13 @@ from privtail.errors import InvalidInput
 from privtail.promised import Promised
 from privtail.table_files import open_table
 from privtail.trusted.curator import Curator
-from privtail.trusted.tables import column_names, holds_numbers, is_column, is_file
+from privtail.trusted.tables import (
+    column_names,
+    holds_numbers,
+    is_column,
+    is_file,
+    named,
+)
 
 Groups = tuple[tuple[Any, ...], ...]
 
@@ -73,6 +79,7 @@ def tabled(
             raise InvalidInput("One column has no other to group by: pass a data frame or a file.")
         name = name_of(data)
         return Tabled({name: data}, {}, (name,), (0,), vector=True)
+    data = _by_text(data)
     names = data.kept() if is_file(data) else column_names(data)
     if names is None:
         return _without_names(data, grouped=bool(asked or declared))
@@ -104,6 +111,12 @@ def tabled(
         tuple(itertools.product(*(categories[name] for name in asked))),
         left_out=left,
     )  # fmt: skip
+
+
+def _by_text(data: Any) -> Any:
+    """The columns of a table in memory by names that are text; other data as they are."""
+    names = None if is_file(data) else column_names(data)
+    return data if names is None else named(data, names)
 
 
 def name_of(column: Any) -> str:

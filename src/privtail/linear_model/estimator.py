@@ -32,6 +32,7 @@ from privtail.trusted.tables import (
     column_names,
     is_file,
     require_categories,
+    require_read,
     require_typed,
     without_persons,
 )
@@ -186,6 +187,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                 f"{type(self).__name__} requires y to be passed, but the target y is None: "
                 "fit(X, y)."
             )
+        if self.invalid != "raise":
+            require_read(y)
         if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
             warnings.warn(
                 "A column-vector y was passed when a 1d array was expected: use y.ravel().",

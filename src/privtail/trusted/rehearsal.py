@@ -18,6 +18,7 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sp
 
+from privtail.errors import InvalidInput
 from privtail.losses import (
     LABELS,
     AbsoluteLoss,
@@ -76,9 +77,33 @@ def rehearse(plan: Plan, problem: Problem, records: Records, loss: AnyLoss | Non
 
 
 def rehearse_noise(plan: Plan, sampler: Sampler) -> None:
-    """Draw once from every noise law of ``plan``."""
+    """Draw once from every noise law of ``plan``, on a machine that computes as proofs need it."""
+    _require_usual_arithmetic()
     for law in {event.law for r in plan for event in r.events if event.scale}:
         _draw(sampler, law)
+
+
+def _require_usual_arithmetic() -> None:
+    """Refuse another rounding than to the nearest number, and small numbers that count as zero.
+
+    Both are settings of a thread, which threads that it starts take over.
+
+    Raises
+    ------
+    InvalidInput
+        By the settings alone.
+    """
+    usual = True
+    for real in (np.float64, np.longdouble):
+        one, step = real(1), np.finfo(real).eps
+        usual &= bool(one + step / 2 == one and one - step / 4 == one)
+    small = np.array([2.0**-1074, 2.0**-1022]) * np.array([1.0, 0.5])
+    if not (usual and small.all()):
+        raise InvalidInput(
+            "This thread rounds numbers to another than the nearest, or takes the smallest for 0, "
+            "and proofs need neither. Some library has set the processor so (-ffast-math does): "
+            "import privtail without it, or fit in another process."
+        )
 
 
 def _empty(records: Records, d: int, *, clipped: bool) -> Iterator[MappedRows]:

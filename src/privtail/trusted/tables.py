@@ -21,7 +21,7 @@ from privtail.errors import InvalidInput
 from privtail.schema.declared import Label, require_categories
 from privtail.schema.encoding import PLAIN, Encoding
 from privtail.storage.queries import is_query
-from privtail.trusted.records import InMemory, is_file
+from privtail.trusted.records import InMemory, is_file, named
 from privtail.trusted.records.arrays import (
     as_numbers,
     column_names,
@@ -43,6 +43,7 @@ __all__ = [
     "holds_numbers",
     "is_column",
     "is_file",
+    "named",
     "person_ids",
     "require_categories",
     "require_read",

@@ -95,8 +95,9 @@ class Source:
         try:
             found = self.path.stat()
         except OSError:
-            return (-1, -1)
-        return found.st_size, found.st_mtime_ns
+            return ()
+        replaced = found.st_dev, found.st_ino, found.st_ctime_ns  # which nobody can set back
+        return *replaced, found.st_size, found.st_mtime_ns
 
     @contextmanager
     def refusing(self) -> Iterator[None]:

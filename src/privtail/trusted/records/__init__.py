@@ -28,7 +28,7 @@ Rows = DenseRows | SparseRows
 
 __all__ = [
     "Dense", "DenseRows", "InMemory", "Records", "Rows", "Sparse", "SparseRows", "Table",
-    "Targets", "Window", "as_records", "is_file", "opened", "targets_of",
+    "Targets", "Window", "as_records", "is_file", "named", "opened", "targets_of",
 ]  # fmt: skip
 
 
@@ -70,10 +70,19 @@ def opened(
     return records, targets_of(y, records.n, classes, exposure)
 
 
-def _named(frame: Any, names: Sequence[Any]) -> dict[str, Any]:
+def named(frame: Any, names: Sequence[Any]) -> dict[str, Any]:
+    """The columns of a frame or a mapping by their names as text, in order.
+
+    Raises
+    ------
+    InvalidInput
+        If two names are one, or some are text and others are not.
+    """
     if len({isinstance(name, str) for name in names}) > 1:
-        raise InvalidInput("Column names must be strings: use frame.rename(columns=str).")
-    if len(set(names)) != len(names):
+        raise InvalidInput(
+            "Column names must be strings: use frame.set_axis(map(str, frame.columns), axis=1)."
+        )
+    if len(set(map(str, names))) != len(names):
         raise InvalidInput("Column names must be distinct.")
     return {str(name): frame[name] for name in names}
 
@@ -93,11 +102,9 @@ def as_records(
                 "X.toarray(), or a data frame."
             )
         return Sparse(X)
-    if isinstance(X, Mapping):
-        return Table(X, categories, encoding)
     names = column_names(X)
     if names is not None:
-        return Table(_named(X, names), categories, encoding)
+        return Table(named(X, names), categories, encoding)
     if categories:
         raise InvalidInput("categories need named columns: pass a data frame, not an array.")
     array = Dense(X)

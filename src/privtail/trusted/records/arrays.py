@@ -13,11 +13,13 @@ class of the sequence, raises anything when it is read; what they warn of is not
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from functools import partial
 from numbers import Real
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,12 @@ _TYPED = ("__array__", "dtype", "__array_interface__", "__array_struct__")
 """What containers have whose cells are of one public type, or `object` by declaration."""
 _LENDERS = ("array", "builtins", "jax", "jaxlib", "scipy", "torch")
 """Modules whose own containers lend memory of one type, whatever the cells are."""
+_CONTAINERS = {
+    "pandas": ("DataFrame", "Series", "Index", "api.extensions.ExtensionArray"),
+    "polars": ("DataFrame", "Series"),
+    "pyarrow": ("Table", "RecordBatch", "ChunkedArray", "Array"),
+}
+"""Classes of these libraries that hold rows; scalars, types and groups of rows are others."""
 
 
 def is_listed(values: Any) -> bool:
@@ -81,7 +89,14 @@ def is_read_elsewhere(values: Any) -> bool:
 
 
 def is_column(values: Any) -> bool:
-    """Whether this is one column given as a vector: a list always is, whatever its cells hold."""
+    """Whether this is one column given as a vector: a list always is, whatever its cells hold.
+
+    Raises
+    ------
+    InvalidInput
+        If it cannot be read: see `require_read`.
+    """
+    require_read(values)
     if is_listed(values):
         return True
     if room(values) == "pyarrow":
@@ -121,6 +136,8 @@ def column_of(values: Any) -> Any:
 def require_read(values: Any) -> None:
     """Refuse masked arrays, iterators, sets, queries that nobody has run, and types nobody knows.
 
+    So are scalars, types and whatever else is no container of its library.
+
     Raises
     ------
     InvalidInput
@@ -137,6 +154,13 @@ def require_read(values: Any) -> None:
         raise containers.without_positions(type(values).__name__)
     if is_read_elsewhere(values):
         raise containers.class_unknown(type(values).__name__)
+    library = room(values)
+    if library in _CONTAINERS:
+        held = attrgetter(*_CONTAINERS[library])(sys.modules[library])
+        if not isinstance(values, held) or hasattr(type(values), "levels"):
+            raise containers.no_array(type(values).__name__)
+    elif isinstance(values, type):
+        raise containers.no_array(type(values).__name__)
 
 
 def require_typed(X: Any) -> None:

@@ -3,11 +3,14 @@
 Formal guarantee
 ----------------
 Types alone are read, never a cell. A list, and a column of Python objects, may hold anything: of
-these nothing is said, and so nothing is refused.
+these nothing is said, and so nothing is refused. A class is of the library that holds it under its
+name, and not of one that it only names.
 """
 
 from __future__ import annotations
 
+import sys
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -25,13 +28,23 @@ _NAMED = {
 
 def room(values: Any) -> str:
     """The library that the class of a container is from, or one that it is derived from."""
-    rooms = [kind.__module__.partition(".")[0] for kind in type(values).__mro__]
+    rooms = list(map(_library, type.mro(type(values))))
     return next((name for name in rooms if name in LIBRARIES), rooms[0])
 
 
 def is_from(value: Any, libraries: tuple[str, ...]) -> bool:
     """Whether the class of a value is of one of these libraries, and not derived from theirs."""
-    return type(value).__module__.partition(".")[0] in libraries
+    return _library(type(value)) in libraries
+
+
+def _library(kind: type) -> str:
+    """The library that holds a class; none of one that is not where it says to be."""
+    try:
+        place = str.__str__(kind.__module__)
+        held = attrgetter(kind.__qualname__)(sys.modules[place]) is kind
+    except Exception:  # noqa: BLE001  a class of classes may raise anything
+        return ""
+    return place.partition(".")[0] if held else ""
 
 
 def element_type(values: Any) -> np.dtype[Any] | None:
