@@ -392,7 +392,7 @@ def test_a_class_is_of_a_library_that_holds_it(library: str) -> None:
 
 def test_the_check_sees_a_library_that_is_only_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sabotage: a class is where it says to be."""
-    monkeypatch.setattr(kinds, "_library", lambda kind: str(kind.__module__).partition(".")[0])
+    monkeypatch.setattr(kinds, "home", lambda kind: str(kind.__module__).partition(".")[0])
     make = claiming("numpy")[0]
     assert as_target_cells(make([1.0, 2.0, 3.0])) == [1.0, 2.0, 3.0]
     with pytest.raises(InvalidInput, match="target"):  # a refusal that a cell decided

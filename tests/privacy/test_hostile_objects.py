@@ -459,6 +459,8 @@ ALIKE = {
     "derived": [Rounded(1.25), Rounded(1.251)],
     "members": list(Named),
     "zones": [clock_time(12, tzinfo=BERLIN), clock_time(12, tzinfo=LIMA)],
+    "enumerations": [enum.Enum("Person", ["ANNA"])["ANNA"] for _ in range(2)],
+    "calendars": [pd.offsets.CustomBusinessDay(holidays=[f"2020-01-0{i}"]) for i in (1, 2)],
 }
 
 

@@ -28,16 +28,16 @@ _NAMED = {
 
 def room(values: Any) -> str:
     """The library that the class of a container is from, or one that it is derived from."""
-    rooms = list(map(_library, type.mro(type(values))))
+    rooms = list(map(home, type.mro(type(values))))
     return next((name for name in rooms if name in LIBRARIES), rooms[0])
 
 
 def is_from(value: Any, libraries: tuple[str, ...]) -> bool:
     """Whether the class of a value is of one of these libraries, and not derived from theirs."""
-    return _library(type(value)) in libraries
+    return home(type(value)) in libraries
 
 
-def _library(kind: type) -> str:
+def home(kind: type) -> str:
     """The library that holds a class; none of one that is not where it says to be."""
     try:
         place = str.__str__(kind.__module__)

@@ -19,7 +19,7 @@ from privtail.trusted.deals import Ids, Listed, Sample
 from privtail.trusted.exactly import is_one_of
 from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.records.arrays import as_ids, column_of
-from privtail.trusted.records.kinds import is_from
+from privtail.trusted.records.kinds import home, is_from
 from privtail.trusted.records.targets import canonical_label, distinct
 from privtail.trusted.records.times import time_form
 
@@ -40,7 +40,8 @@ class Persons(PrivateRows):
     That needs different ids to stay different: were two persons taken for one, the seats of one
     would depend on the other. So ids are never rounded to doubles, bytes are not decoded, and
     ``Decimal("0.1")`` is not the text ``"0.1"``, although it is the same label. An id of a class
-    that is neither Python's own, NumPy's nor pandas' is a missing one.
+    that is neither Python's own, NumPy's nor pandas', or that does not show all that it holds, is a
+    missing one.
     """
 
     def __init__(self, groups: Any, n: int) -> None:
@@ -131,13 +132,16 @@ class Seats(PrivateRows):
 
 _SCALARS = (Decimal, Fraction, complex, time, UUID, IPv4Address, IPv6Address)
 """Classes of Python whose objects show all that they hold."""
+_SPANS = ("Interval", "Period")
+"""Classes of pandas whose objects do."""
 
 
 def _identity(cell: Any) -> Any:
     """A canonical label, but bytes as they are, and what is no text no equal of its text.
 
     Equal times are one id, whatever class they are of: see `time_form`. What is of a class that
-    nobody knows is missing: it may show two persons as one text, or compare them as it likes.
+    nobody knows is missing: it may show two persons as one text, or compare them as it likes. So is
+    a member of an enumeration that is not where it says to be: two of them may have one name.
     """
     if isinstance(cell, bytes):
         return bytes.__getitem__(cell, slice(None))
@@ -145,8 +149,10 @@ def _identity(cell: Any) -> Any:
     moment = None if label is None else time_form(cell)
     if moment is not None or isinstance(cell, str):
         return label if moment is None else moment
-    known = isinstance(cell, int | float | Enum) or is_one_of(cell, _SCALARS)
-    if not (known or is_from(cell, ("numpy", "pandas"))):
+    known = isinstance(cell, int | float) or is_one_of(cell, _SCALARS)
+    known |= isinstance(cell, np.generic) and is_from(cell, ("numpy",))
+    known |= isinstance(cell, Enum) and home(type(cell)) != ""
+    if not (known or (is_from(cell, ("pandas",)) and type(cell).__name__ in _SPANS)):
         return None
     if isinstance(label, str):
         if isinstance(cell, Enum):
