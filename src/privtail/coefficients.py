@@ -14,6 +14,7 @@ from scipy.special import ndtr, ndtri
 
 from privtail.errors import InvalidInput
 from privtail.spelling import digits, printable
+from privtail.trusted.budget import real
 from privtail.views import table
 
 Doubles = NDArray[np.float64]
@@ -76,7 +77,7 @@ def normal_quantile(confidence: float, name: str = "confidence") -> float:
     InvalidInput
         If the confidence, an argument of this ``name``, is not in (0, 1).
     """
-    if not 0 < confidence < 1:
+    if not 0 < real(name, confidence) < 1:
         raise InvalidInput(f"{name} must lie in (0, 1), for example 0.95; got {confidence!r}.")
     return float(ndtri((1 + float(confidence)) / 2))
 

@@ -94,6 +94,7 @@ class MissingWarning(UserWarning):
 def require_whole(name: str, value: object, least: int) -> int:
     """The whole number ``value``, read once; raise InvalidInput unless it is at least ``least``."""
     known = isinstance(value, Integral | int) and type(value) is not bool
+    known = known and hasattr(value, "__index__")  # a time span of NumPy says it is whole
     whole = index(cast(SupportsIndex, value)) if known else None
     if whole is None or whole < least:
         raise InvalidInput(f"{name} must be a whole number of at least {least}, got {value!r}.")

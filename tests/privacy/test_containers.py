@@ -1087,3 +1087,43 @@ def test_what_is_no_label_is_refused_by_its_type(tmp_path: Any, cell: Any) -> No
     ):
         with pytest.raises(InvalidInput, match="holds values of type list<"):
             call()
+
+
+X, ROWS = np.ones((9, 2)), {"a": np.ones(9), "k": ["x"] * 9}
+OPTIONS: dict[str, Any] = {
+    "by": lambda odd: private_count(ROWS, by=odd, categories=["x"], epsilon=1.0),
+    "categories": lambda odd: private_count(ROWS, by="k", categories=odd, epsilon=1.0),
+    "categories of k": lambda odd: summarize(ROWS, categories={"k": odd}, epsilon=1.0),
+    "epsilon": lambda odd: private_count(X, epsilon=odd),
+    "delta": lambda odd: private_mean(X, epsilon=1.0, delta=odd),
+    "random_state": lambda odd: private_count(X, epsilon=1.0, random_state=odd),
+    "confidence": lambda odd: private_covariance(X, epsilon=1.0, confidence=odd),
+    "threshold": lambda odd: private_mean(X, epsilon=1.0, threshold=odd),
+    "centre": lambda odd: private_mean(X, epsilon=1.0, threshold=1.0, centre=odd),
+    "blocks": lambda odd: private_mean(X, epsilon=1.0, blocks=odd),
+    "cv": lambda odd: cross_validate(DPRidge(), X, X[:, 0], epsilon=1.0, cv=odd),
+    "y": lambda odd: evaluate(MODEL, X, odd, epsilon=1.0),
+    "power": lambda odd: evaluate(MODEL, X, X[:, 0], epsilon=1.0, power=odd),
+    "quantile": lambda odd: evaluate(MODEL, X, X[:, 0], epsilon=1.0, quantile=odd),
+    "path": lambda odd: Ledger(odd, epsilon=1.0, delta=0.0),
+}
+MODEL = DPRidge(epsilon=50.0, noise="simulated", random_state=0).fit(X, X[:, 0])
+ODD_OPTIONS: list[Any] = [
+    -1, 1.5, math.nan, 10**400, object(), len, float, np.timedelta64(1, "D"), 1j, pa.scalar(1), ...,
+]  # fmt: skip
+
+
+FITTING: dict[str, list[Any]] = {
+    "epsilon": [1.5], "threshold": [1.5], "power": [1.5],
+    "centre": [-1, 1.5, np.timedelta64(1, "D"), pa.scalar(1)],
+    "random_state": [10**400],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_an_option_that_is_none_is_refused_in_a_sentence(option: str) -> None:
+    """They raised TypeError of Python, or of NumPy, and one of them after a charge."""
+    for odd in ODD_OPTIONS:
+        if repr(odd) not in map(repr, FITTING.get(option, [])):
+            with pytest.raises(InvalidInput, match=r"must|needs|Group by|text|at most 9|9 at most"):
+                OPTIONS[option](odd)

@@ -640,6 +640,16 @@ def test_a_process_remembers_what_it_saw(how, path, no_fsync):
         reserve(ledger)
 
 
+def test_who_made_a_ledger_remembers_it(path):
+    """A file with a budget of 1 was charged 5, by a process that had begun another one there."""
+    made = Ledger(path, epsilon=10.0, delta=0.0)
+    path.unlink()
+    other = Ledger(path, epsilon=1.0, delta=0.0)
+    with pytest.raises(InvalidInput, match=r"Line 1 of the ledger .* has been removed"):
+        reserve(made, 5.0)
+    assert other.spent == (0.0, 0.0)
+
+
 def test_sealed_lines_open_to_what_was_sealed():
     content = {"label": 'é "quoted" ε', "epsilon": 0.1, "plan": PLAN}
     line, seal = module._sealed(content)

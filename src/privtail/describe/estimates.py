@@ -21,7 +21,7 @@ def public_numbers(given: Any, name: str) -> Doubles:
     """A copy of public numbers; refused where they are none."""
     try:
         return np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInput(f"{name} must be numbers, got {given!r}.") from None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from privtail.trusted.tables import (
     is_column,
     is_file,
     named,
+    require_categories,
 )
 
 Groups = tuple[tuple[Any, ...], ...]
@@ -66,7 +67,8 @@ def tabled(
     ``only_groups``: nothing but these columns. ``leave_out``: columns that hold no numbers are left
     out, also those with declared categories; else the core refuses those without.
     """
-    asked = (by,) if isinstance(by, str) else () if by is None else tuple(by)
+    listed: Any = () if by is None else by if _is_listed(by) else (by,)
+    asked: tuple[str, ...] = tuple(listed)
     if not all(isinstance(name, str) for name in asked):
         raise InvalidInput('Group by one or two columns, by their names: by="region".')
     declared = _declared(asked, categories)
@@ -171,12 +173,15 @@ def _declared(by: tuple[str, ...], categories: Any) -> dict[str, tuple[Any, ...]
     if len(by) > 2:
         raise InvalidInput('Group by one or two columns, by their names: by="region".')
     if categories is not None and not isinstance(categories, Mapping):
-        if len(by) != 1 or isinstance(categories, str):
+        if len(by) != 1 or not _is_listed(categories):
             raise InvalidInput(
                 'categories must map a column to its values: categories={"region": ["north"]}.'
             )
         categories = {by[0]: categories}
-    declared = {name: tuple(values) for name, values in (categories or {}).items()}
+    given = categories or {}
+    if not all(map(_is_listed, given.values())):
+        require_categories(given)  # says what it must be
+    declared = {name: tuple(values) for name, values in given.items()}
     unknown = [name for name in by if not declared.get(name)]
     if unknown:
         raise InvalidInput(
@@ -184,3 +189,7 @@ def _declared(by: tuple[str, ...], categories: Any) -> dict[str, tuple[Any, ...]
             f'categories={{"{unknown[0]}": ["a", "b"]}}.'
         )
     return declared
+
+
+def _is_listed(values: Any) -> bool:
+    return isinstance(values, Iterable) and not isinstance(values, str)

@@ -23,7 +23,7 @@ from privtail.ledgers import interruptible
 from privtail.losses import require_power
 from privtail.model import Model
 from privtail.promised import Promised
-from privtail.trusted.budget import Neighbours
+from privtail.trusted.budget import Neighbours, real
 from privtail.trusted.ledger import Ledger
 
 OPEN = (
@@ -40,7 +40,7 @@ def unbounded(found: Evaluation) -> tuple[str, ...]:
 
 def require_quantile(quantile: float | None) -> None:
     """Refuse a quantile outside (0, 1), before anything is charged."""
-    if quantile is not None and not 0 < quantile < 1:
+    if quantile is not None and not 0 < real("quantile", quantile) < 1:
         raise InvalidInput(f"quantile must lie in (0, 1), got {quantile!r}.")
 
 
@@ -187,7 +187,7 @@ def evaluate(
     if classes is None:
         power = variance_power(model) if power is None else power
         if power is not None:
-            require_power(power)
+            require_power(real("power", power))
         require_exposure((model,), exposure)
         quantile = modelled_quantile(model) if quantile is None else quantile
         require_quantile(quantile)

@@ -16,9 +16,10 @@ from privtail.algorithms.coin_press import CoinPress
 from privtail.algorithms.median_of_noisy_means import MedianOfNoisyMeans
 from privtail.calibration import calibrated
 from privtail.compilation import steady
+from privtail.describe.estimates import public_numbers
 from privtail.describe.moments import ColumnMoments
 from privtail.describe.tabled import Tabled, name_of, tabled
-from privtail.errors import AccuracyWarning, InvalidInput
+from privtail.errors import AccuracyWarning, InvalidInput, require_whole
 from privtail.influence import catoni_bound
 from privtail.ledgers import interruptible
 from privtail.lost import OF_THESE, counted
@@ -30,7 +31,7 @@ from privtail.summaries.column_ranges import ColumnRanges
 from privtail.summaries.histograms import usable_rows
 from privtail.summaries.mean_intervals import NOISE_BOUND, CutRange
 from privtail.summaries.summary import Summary
-from privtail.trusted.budget import Neighbours
+from privtail.trusted.budget import Neighbours, real
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.ledger import Ledger
@@ -286,7 +287,7 @@ def mean_of(
     """
     if method not in METHODS:
         raise InvalidInput(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
-    if threshold is not None and not 0 < threshold < math.inf:
+    if threshold is not None and not 0 < real("threshold", threshold) < math.inf:
         raise InvalidInput(f"threshold must be positive and finite, got {threshold!r}.")
     if method == "coinpress" and (curator.sparse or blocks not in (None, 1)):
         raise InvalidInput(
@@ -294,7 +295,7 @@ def mean_of(
             "It has no blocks. Use method='clipped'."
         )
     groups = min(GROUPS, curator.problem.n) if method == "ksu" else 1
-    groups = groups if blocks is None else blocks
+    groups = groups if blocks is None else require_whole("blocks", blocks, 1)
     point = _centre(centre, threshold, curator)
     return _Mean(method, threshold, point, groups, smoothing, doubts).run(curator)
 
@@ -312,7 +313,7 @@ def _centre(
     d = curator.problem.d
     if centre is None:
         return np.zeros(d)
-    point = np.asarray(centre, dtype=np.float64)
+    point = public_numbers(centre, "centre")
     if threshold is None:
         raise InvalidInput("centre goes with a threshold; without one the centre is estimated.")
     if point.shape not in ((), (d,)) or not np.isfinite(point).all():

@@ -31,6 +31,8 @@ def real(name: str, value: object) -> float:
         return float(value)
     except OverflowError:
         raise InvalidInput(f"{name} must be a number below 1.8e308.") from None
+    except TypeError:  # a time span of NumPy, which says that it is a number
+        raise InvalidInput(f"{name} must be a number, got {value!r}.") from None
 
 
 @dataclass(frozen=True)

@@ -186,7 +186,8 @@ class Curator:
             self.assume(PERSONS)
         if away is not None:
             self.assume(away.assumptions)
-        public, simulated, dealt = np.random.SeedSequence(random_state).spawn(3)
+        seed = None if random_state is None else require_whole("random_state", random_state, 0)
+        public, simulated, dealt = np.random.SeedSequence(seed).spawn(3)
         self._sampler: Sampler = ExactSampler() if noise == "exact" else _simulated(simulated)
         self.seeded = random_state is not None
         self._public = np.random.default_rng(public)

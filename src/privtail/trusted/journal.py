@@ -78,7 +78,9 @@ class File:
                     raise InvalidInput(f"{self._path} is empty. {texts.how_to_start(self._path)}")
                 Terms.of(given)
                 os.ftruncate(fd, 0)
-                self._write(fd, _header(wanted)[0])
+                line, seal = _header(wanted)
+                self._write(fd, line)
+                self._seen = 0, seal
                 _sync_directory(self._path.parent)
                 return wanted
             found = self._parse(data).terms

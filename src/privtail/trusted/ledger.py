@@ -180,6 +180,11 @@ class Ledger:
             "analysts": dict(analysts) if isinstance(analysts, Mapping) else analysts,
         }
         given = {name: value for name, value in given.items() if value is not None}
+        if not isinstance(path, str | os.PathLike | None):
+            raise InvalidInput(
+                f"The path of a ledger is text, got {path!r}; its budget is named: "
+                "Ledger(epsilon=1.0, delta=1e-6)."
+            )
         if path is not None:
             self.path: Path | None = Path(path).absolute()
             from privtail.trusted.journal import File

@@ -449,6 +449,9 @@ def _target(X: Any, y: Any, classes: Sequence[Label] | None = None) -> Doubles:
 
 
 def _read(y: Any, classes: Sequence[Label] | None) -> Doubles:
+    if not hasattr(y, "__len__") or getattr(y, "shape", None) == ():
+        kind = type(y).__name__
+        raise InvalidInput(f"y needs one value for each row, not what a {kind} holds. Pass a list.")
     targets: Any = targets_of(y, len(y), None if classes is None else tuple(classes))
     return np.asarray(targets.rows(slice(0, len(y))))
 
