@@ -30,7 +30,11 @@ def require_writable(path: Path, *, overwrite: bool) -> None:
     if path.is_dir():
         raise InvalidInput(f"{path} is a folder. Give the name of a file.")
     if path.exists() and not overwrite:
-        raise InvalidInput(f"{path} exists already. Choose another name, or add --force.")
+        raise InvalidInput(
+            f"{path} exists already.",
+            "Choose another name, or pass overwrite=True.",
+            cli="Choose another name, or add --force.",
+        )
     target = path.resolve()
     if _is_device(target):
         if not os.access(target, os.W_OK):

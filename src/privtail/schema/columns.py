@@ -158,7 +158,7 @@ class Columns:
                 cli=f"{json.dumps(text)} in a file of --schema.",
             )
         if is_day_or_time(self.type(name)):
-            return typed_times(name, declared, self.type(name))
+            return typed_times(f"column {name!r}", declared, self.type(name))
         numeric = are_numbers(declared) if self.untyped else self.is_number(name)
         return typed_labels(name, declared, numeric)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from privtail.errors import InvalidInput
+from privtail.schema.kinds import require_no_times
 
 Label = str | int | float | bool
 Declared = Mapping[str, Sequence[Label] | None]
@@ -25,6 +26,8 @@ def typed_labels(
     InvalidInput
         If text is declared for a column of numbers, or two labels become the same.
     """
+    if not numeric:
+        require_no_times(declared, f"Column {name!r}")
     if numeric:
         if not are_numbers(declared):
             wrong = next(value for value in declared if not is_numeral(str(value)))
@@ -42,26 +45,36 @@ def typed_labels(
     return labels
 
 
-def typed_times(name: str, declared: Sequence[Label], arrow: Any) -> tuple[Label, ...]:
+def typed_times(what: str, declared: Sequence[Label], arrow: Any) -> tuple[Label, ...]:
     """Declared days or times as an Arrow type writes them, such as to the microsecond.
 
     Raises
     ------
     InvalidInput
-        If one is no such time: no row could match it.
+        If one is no such time: no row could match it. ``what`` names the column there.
     """
     import pyarrow as pa
 
     try:
         times = pa.array([str(value) for value in declared]).cast(arrow)
     except pa.ArrowInvalid:
-        zone = "+00:00" if getattr(arrow, "tz", None) else ""
-        like = "2020-01-31" if pa.types.is_date(arrow) else f"2020-01-31 14:00:00{zone}"
-        raise InvalidInput(
-            f"Column {name!r} holds {arrow}, and what is declared for it is not of this kind: no "
-            f'row would match. Write for example "{like}".'
-        ) from None
-    return typed_labels(name, times.cast(pa.string()).to_pylist(), False)
+        wanted = "moment" if getattr(arrow, "tz", None) else "clock"
+        raise like_times(what, arrow, wanted, day=pa.types.is_date(arrow)) from None
+    labels = tuple(times.cast(pa.string()).to_pylist())
+    if len(set(labels)) != len(labels):
+        raise InvalidInput(f"A label of {what} is declared twice. Declare each once.")
+    return labels
+
+
+def like_times(what: str, kind: Any, wanted: str, *, day: bool = True) -> InvalidInput:
+    """The refusal of what is declared for times of another kind; ``what`` names their column."""
+    like = "2020-01-31" if day else "2020-01-31 14:00:00"
+    like = {"moment": "2020-01-31 14:00:00+00:00", "clock": like}.get(wanted, "")
+    mend = f'Write for example "{like}".' if like else "Declare objects of datetime.timedelta."
+    return InvalidInput(
+        f"{what[:1].upper()}{what[1:]} holds {kind}, and what is declared for it is not of this "
+        f"kind: no row would match. {mend}"
+    )
 
 
 def whole(label: Label) -> Label:

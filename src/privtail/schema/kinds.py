@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from numbers import Real
 from typing import Any, Literal
 
@@ -22,7 +23,7 @@ _SECONDS = {"polars": "x.dt.total_seconds()", "pyarrow": 'x.cast("int64")'}
 
 
 def require_kind(kind: Kind | None, declared: Sequence[Any], column: str | None = None) -> None:
-    """Refuse text that is declared for numbers, and numbers that are declared for text.
+    """Refuse text that is declared for numbers, and numbers or times that are declared for text.
 
     ``column`` is the name of a column with categories; None for the labels.
 
@@ -32,6 +33,8 @@ def require_kind(kind: Kind | None, declared: Sequence[Any], column: str | None 
         If no cell of a column of this kind could match.
     """
     wrong = (Real, np.bool_) if kind == "text" else (str, bytes)
+    if kind == "text":
+        require_no_times(declared, "The target" if column is None else f"Column {column!r}")
     if kind is None or not any(isinstance(value, wrong) for value in declared):
         return
     given = "numbers were" if kind == "text" else "text was"
@@ -48,6 +51,21 @@ def require_kind(kind: Kind | None, declared: Sequence[Any], column: str | None 
     )
 
 
+def require_no_times(declared: Sequence[Any], what: str) -> None:
+    """Refuse times that are declared for text, which may write them in any form.
+
+    Raises
+    ------
+    InvalidInput
+        ``what`` names the column, and begins a sentence.
+    """
+    if any(isinstance(value, datetime) for value in declared):
+        raise InvalidInput(
+            f"{what} holds text, and objects of datetime were declared: how the text writes them "
+            'is not known. Declare its text, for example "2020-01-31 14:00:00".'
+        )
+
+
 def conversion(dtype: Any, library: str, what: str) -> str:
     """Why a column of this type is none of numbers, and how to make one; else nothing.
 
@@ -58,9 +76,10 @@ def conversion(dtype: Any, library: str, what: str) -> str:
         mend = _SECONDS.get(library, 'x / numpy.timedelta64(1, "s")')
         return f"{what} holds times ({dtype}). Turn it into a number, for example x = {mend}"
     if name.startswith(("date", "timestamp")):
-        mend = _DAYS.get(
-            library, '(x - numpy.datetime64("2000-01-01")) / numpy.timedelta64(1, "D")'
-        )
+        start = 'numpy.datetime64("2000-01-01")'
+        if getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None) is not None:  # of pandas
+            start = 'pandas.Timestamp("2000-01-01", tz="UTC")'
+        mend = _DAYS.get(library, f'(x - {start}) / numpy.timedelta64(1, "D")')
         return (
             f"{what} holds times ({dtype}). Turn it into a number, for example the days since a "
             f"date that you choose: x = {mend}"

@@ -19,7 +19,7 @@ from privtail.trusted.records.arrays import as_labels, as_numbers
 from privtail.trusted.records.arrow import Distinct
 from privtail.trusted.records.dense import DenseRows
 from privtail.trusted.records.encoded import encoded
-from privtail.trusted.records.kinds import kind_of, public_type
+from privtail.trusted.records.kinds import public_type
 from privtail.trusted.records.targets import Labels
 
 
@@ -70,7 +70,7 @@ class Table(PrivateRows):
                     raise InvalidInput(f"Column {name!r} must be one-dimensional.")
             lengths.add(len(array))
             if name in declared:
-                labels = Labels(array, len(array), column=name, kind=kind_of(values))
+                labels = Labels(array, len(array), column=name, source=values)
                 labels.declare(declared[name])
                 self._parts.append((labels, len(declared[name])))
             elif array.dtype.kind in "fiub":

@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
-from privtail.schema.kinds import Kind, require_kind, target_refusal
+from privtail.schema.kinds import require_kind, target_refusal
 from privtail.trusted.exactly import are_of
 from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.records.arrays import as_labels, as_numbers, column_of, read
 from privtail.trusted.records.arrow import Distinct
 from privtail.trusted.records.kinds import element_type, kind_of, public_type
+from privtail.trusted.records.times import declared_cells
 
 
 def _column(array: NDArray[Any], n: int, what: str = "target") -> NDArray[Any]:
@@ -162,14 +163,15 @@ class Labels(PrivateRows):
     y : (n,) labels, or `Distinct`.
     n : how many there are.
     column : the name of a column of a table, whose categories they are; None for a target.
-    kind : what the type of that column says, where y was read from it already.
+    source : what y was read from already, whose type says what the labels are; by default y.
     """
 
     def __init__(
-        self, y: Any, n: int, *, column: str | None = None, kind: Kind | None = None
-    ) -> None:
+        self, y: Any, n: int, *, column: str | None = None, source: Any = None
+    ) -> None:  # fmt: skip
         y = column_of(y)
-        self._name, self._kind = column, kind or kind_of(y)
+        source = y if source is None else source
+        self._name, self._kind, self._type = column, kind_of(source), public_type(source)
         self._y = np.empty(0) if isinstance(y, Distinct) else _column(as_labels(y), n)
         self._element = element_type(y)
         self._declared: Mapping[Any, int] | None = None
@@ -200,6 +202,8 @@ class Labels(PrivateRows):
     def declare(self, classes: tuple[Any, ...]) -> None:
         """Code the labels 0..K-1 in the order of ``classes``; reads no record yet."""
         require_kind(self._kind, classes, self._name)
+        what = "the target" if self._name is None else f"column {self._name!r}"
+        classes = declared_cells(*self._type, classes, what)
         code = {self._canonical(c): i for i, c in enumerate(classes)}
         if None in code or len(code) != len(classes):
             what = "Classes" if self._name is None else f"Categories of column {self._name!r}"
