@@ -23,6 +23,8 @@ a value that came from a row.
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from numbers import Integral
 from operator import index
 from typing import SupportsIndex, cast
@@ -89,6 +91,18 @@ class AccuracyWarning(UserWarning):
 
 class MissingWarning(UserWarning):
     """Rows of a file have no prediction, or no category that the model knows."""
+
+
+def warn(warning: str | Warning, category: type[Warning] | None = None) -> None:
+    """Warn at the line of whoever called privtail, however many of its functions are between."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals["__name__"].partition(".")[0] in _BETWEEN:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(warning, category, stacklevel=level)
+
+
+_BETWEEN = ("privtail", "contextlib")
+"""Packages whose functions no user calls to learn of a warning."""
 
 
 def require_whole(name: str, value: object, least: int) -> int:

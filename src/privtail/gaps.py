@@ -5,14 +5,13 @@ They are their owner's, and a prediction is as private as its row: so they are c
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.errors import MissingWarning
+from privtail.errors import MissingWarning, warn
 
 WRITTEN = (
     "A number in text counts as missing if its marks were not declared: 1,234.5 needs "
@@ -54,7 +53,7 @@ class Gaps:
     def warn(self) -> None:
         """Warn of what `said` says."""
         for text in self.said():
-            warnings.warn(text, MissingWarning, stacklevel=2)
+            warn(text, MissingWarning)
 
     def said(self) -> list[str]:
         """What to say of the rows that have passed."""

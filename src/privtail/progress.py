@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
+
+from privtail.errors import warn
 
 Callback = Callable[[int, int, str], object]
 
@@ -51,11 +52,10 @@ def watching(callback: Callback) -> Iterator[None]:
     finally:
         _WATCHED.reset(token)
     if display.failure is not None:
-        warnings.warn(
+        warn(
             f"The progress display failed with {type(display.failure).__name__} and was switched "
             "off. The fit is not affected.",
             RuntimeWarning,
-            stacklevel=3,
         )
 
 

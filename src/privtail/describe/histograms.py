@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,7 +16,7 @@ from privtail.compilation import steady
 from privtail.describe.estimates import count_interval, public_numbers
 from privtail.describe.search import ColumnQuantiles, QuantileSearch
 from privtail.describe.tabled import tabled
-from privtail.errors import AccuracyWarning, InvalidInput, require_whole
+from privtail.errors import AccuracyWarning, InvalidInput, require_whole, warn
 from privtail.ledgers import interruptible
 from privtail.promised import Promised
 from privtail.spelling import printable
@@ -272,7 +271,7 @@ def private_histogram(
     if counts.sum() <= ROWS_MISSING * std * math.sqrt(len(counts)):
         warned = [HIDDEN]
     for text in warned:
-        warnings.warn(text, AccuracyWarning, stacklevel=3)
+        warn(text, AccuracyWarning)
     return HistogramEstimate(
         given, counts[1:-1], float(counts[0]), float(counts[-1]), std, state(curator), tuple(warned)
     )

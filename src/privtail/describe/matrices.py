@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,7 +16,7 @@ from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
 from privtail.describe.products import MeanProducts, Products
 from privtail.describe.tabled import tabled
-from privtail.errors import AccuracyWarning, InvalidInput
+from privtail.errors import AccuracyWarning, InvalidInput, warn
 from privtail.ledgers import interruptible
 from privtail.promised import Promised
 from privtail.spelling import printable, with_interval
@@ -330,7 +329,7 @@ def _told(
     hidden, d = int(np.sum(~reliable[upper])), len(upper[0])
     warned = (NOT_RELIABLE.format(count=hidden, d=d, what="entries"),) if hidden else ()
     for text in warned:
-        warnings.warn(text, AccuracyWarning, stacklevel=4)
+        warn(text, AccuracyWarning)
     return MatrixEstimate(names, value, low, high, reliable, confidence, statement, warned)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +14,7 @@ from privtail.compilation import steady
 from privtail.describe.estimates import QuantileEstimate, public_numbers
 from privtail.describe.search import QuantileSearch
 from privtail.describe.tabled import tabled
-from privtail.errors import AccuracyWarning, InvalidInput
+from privtail.errors import AccuracyWarning, InvalidInput, warn
 from privtail.ledgers import interruptible
 from privtail.promised import Promised
 from privtail.statement import state
@@ -131,7 +130,7 @@ def private_quantile(
     hidden = int(np.sum(~reliable))
     warned = (HIDDEN.format(count=hidden, d=reliable.size),) if hidden else ()
     for text in warned:
-        warnings.warn(text, AccuracyWarning, stacklevel=3)
+        warn(text, AccuracyWarning)
     counts = np.array([[f.total, f.total_std] for f in found]).T
     numbers: Any = value, low, high, reliable
     if table.vector:

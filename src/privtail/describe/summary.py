@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -20,7 +19,7 @@ from privtail.describe.estimates import within
 from privtail.describe.moments import ColumnMoments, ReleasedMoments
 from privtail.describe.search import ColumnQuantiles, Doubles, QuantileSearch
 from privtail.describe.tabled import tabled
-from privtail.errors import AccuracyWarning, InvalidInput
+from privtail.errors import AccuracyWarning, InvalidInput, warn
 from privtail.ledgers import interruptible
 from privtail.promised import Promised
 from privtail.spelling import digits, printable
@@ -317,7 +316,7 @@ def summarize(
     poor = [str(n) for n, one in facts.items() if not all(x.reliable for x in one.values())]
     warned = (NOT_RELIABLE.format(names=", ".join(poor)),) if poor else ()
     for text in warned:
-        warnings.warn(text, AccuracyWarning, stacklevel=3)
+        warn(text, AccuracyWarning)
     return Summary(facts, confidence, table.left_out, state(curator), warned)
 
 

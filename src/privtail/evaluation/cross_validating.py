@@ -15,7 +15,7 @@ from sklearn.base import clone
 from privtail.calibration import calibrate
 from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
-from privtail.errors import AccuracyWarning, InvalidInput
+from privtail.errors import AccuracyWarning, InvalidInput, warn
 from privtail.evaluation.evaluating import unbounded
 from privtail.evaluation.labels import of_labels
 from privtail.evaluation.models import modelled_quantile, of_estimator, variance_power
@@ -213,7 +213,7 @@ def cross_validate(
         model.privacy_ = statement
     found = replace(found, statements=(statement,), notes=notes, models=tuple(fitted))
     for text in unclear:
-        warnings.warn(text, AccuracyWarning, stacklevel=3)
+        warn(text, AccuracyWarning)
     return found
 
 

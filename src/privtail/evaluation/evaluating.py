@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import replace
 from typing import Any, Literal
 
 from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
-from privtail.errors import AccuracyWarning, InvalidInput
+from privtail.errors import AccuracyWarning, InvalidInput, warn
 from privtail.evaluation.labels import of_labels
 from privtail.evaluation.models import (
     as_model,
@@ -198,5 +197,5 @@ def evaluate(
         found = of_labels(asked, X, y, classes, promised, confidence)
     notes = unbounded(found)
     for text in notes:
-        warnings.warn(text, AccuracyWarning, stacklevel=3)
+        warn(text, AccuracyWarning)
     return replace(found, notes=(*found.notes, *notes))

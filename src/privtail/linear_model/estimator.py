@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import functools
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
@@ -18,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privtail.compilation import steady
 from privtail.dask_collections import is_spread
-from privtail.errors import AccuracyWarning, InvalidInput
+from privtail.errors import AccuracyWarning, InvalidInput, warn
 from privtail.ledgers import as_ledger, telling_charge
 from privtail.linear_model.documented import documented
 from privtail.linear_model.remarks import target_among_features
@@ -62,7 +61,7 @@ def as_a_whole(fit: Callable[..., Fitted]) -> Callable[..., Fitted]:
         for name, value in fitted(fresh).items():
             setattr(self, name, value)
         for text in getattr(self, "warnings_", ()):
-            warnings.warn(text, AccuracyWarning, stacklevel=2)
+            warn(text, AccuracyWarning)
         return self
 
     return whole
@@ -190,10 +189,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         if self.invalid != "raise":
             require_read(y)
         if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
-            warnings.warn(
+            warn(
                 "A column-vector y was passed when a 1d array was expected: use y.ravel().",
                 DataConversionWarning,
-                stacklevel=6,
             )
 
     def _remembered(
@@ -251,7 +249,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             **options,
         )
         for text in target_among_features(X, y):
-            warnings.warn(text, AccuracyWarning, stacklevel=6)
+            warn(text, AccuracyWarning)
         if self.invalid == "raise":
             curator.refuse_non_finite()
         return curator

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 
-from privtail.errors import DeltaWarning, NoiseWarning, PrivacyWarning
+from privtail.errors import DeltaWarning, NoiseWarning, PrivacyWarning, warn
 from privtail.spelling import printable
 from privtail.statement import hanging
 from privtail.statement.page import relative_cost
@@ -132,7 +131,7 @@ class FitPlan:
     def warn(self) -> None:
         """Issue the warnings."""
         for warning in self._warnings():
-            warnings.warn(warning, stacklevel=6)
+            warn(warning)
 
     def _warnings(self) -> Iterator[PrivacyWarning]:
         n, delta = self.problem.n, self.budget.delta

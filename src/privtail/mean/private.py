@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
@@ -19,7 +18,7 @@ from privtail.compilation import steady
 from privtail.describe.estimates import public_numbers
 from privtail.describe.moments import ColumnMoments
 from privtail.describe.tabled import Tabled, name_of, tabled
-from privtail.errors import AccuracyWarning, InvalidInput, require_whole
+from privtail.errors import AccuracyWarning, InvalidInput, require_whole, warn
 from privtail.influence import catoni_bound
 from privtail.ledgers import interruptible
 from privtail.lost import OF_THESE, counted
@@ -229,7 +228,7 @@ def private_mean(
     if by is not None:
         estimate = _of_groups(tabled(x, by=by, categories=categories), promised)
         for text in estimate.warnings_:
-            warnings.warn(text, AccuracyWarning, stacklevel=3)
+            warn(text, AccuracyWarning)
         return estimate
     vector, x = _as_columns(x)
     curator = Curator(x, **promised.options(f"private_mean({method})"))
@@ -239,7 +238,7 @@ def private_mean(
         smoothing=smoothing,
     )  # fmt: skip
     for text in estimate.warnings_:
-        warnings.warn(text, AccuracyWarning, stacklevel=3)
+        warn(text, AccuracyWarning)
     if vector:
         return estimate.of_one()
     return replace(estimate, columns=names or tuple(f"x{j}" for j in range(curator.problem.d)))
