@@ -23,8 +23,11 @@ a value that came from a row.
 
 from __future__ import annotations
 
-import inspect
+import contextlib
+import os
+import traceback
 import warnings
+from itertools import takewhile
 from numbers import Integral
 from operator import index
 from typing import SupportsIndex, cast
@@ -95,14 +98,13 @@ class MissingWarning(UserWarning):
 
 def warn(warning: str | Warning, category: type[Warning] | None = None) -> None:
     """Warn at the line of whoever called privtail, however many of its functions are between."""
-    level, frame = 1, inspect.currentframe()
-    while frame is not None and frame.f_globals["__name__"].partition(".")[0] in _BETWEEN:
-        level, frame = level + 1, frame.f_back
-    warnings.warn(warning, category, stacklevel=level)
+    calls = traceback.extract_stack()[::-1]
+    level = sum(1 for _ in takewhile(lambda call: call.filename.startswith(_BETWEEN), calls))
+    warnings.warn(warning, category, stacklevel=level + 1)
 
 
-_BETWEEN = ("privtail", "contextlib")
-"""Packages whose functions no user calls to learn of a warning."""
+_BETWEEN = (os.path.join(os.path.dirname(__file__), ""), contextlib.__file__)  # noqa: PTH118, PTH120
+"""Files of functions that stand between the line that a warning is for and the warning."""
 
 
 def require_whole(name: str, value: object, least: int) -> int:

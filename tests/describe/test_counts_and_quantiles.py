@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
@@ -211,6 +213,7 @@ def test_refusals_say_what_to_type() -> None:
         "not what a float holds": lambda: privtail.private_quantile(5.0, epsilon=1),
         "type set has no rows": lambda: privtail.summarize({1, 2}, epsilon=1),
         r"list\(x\)": lambda: privtail.private_covariance((v for v in [1, 2]), epsilon=1),
+        "write edges=": lambda: privtail.private_histogram(frame()["x"], [0, 5], epsilon=1),
         "not what a NoneType": lambda: privtail.private_histogram(None, epsilon=1),
         "no names": lambda: privtail.private_count(
             np.ones((3, 2)), by="x", categories=["a"], epsilon=1
@@ -218,6 +221,34 @@ def test_refusals_say_what_to_type() -> None:
     }.items():  # fmt: skip
         with pytest.raises(InvalidInput, match=match):
             call()
+
+
+def test_a_table_keeps_the_categories_that_it_was_opened_with(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"g": ["a", "b", "b", "c"], "x": [1.0, 2.0, 3.0, 4.0]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    table = privtail.open_table(tmp_path / "t.parquet", categories={"g": ["a", "b"]})
+    exact = {"epsilon": math.inf, "by": "g"}
+    assert privtail.private_count(table, **exact).to_dict() == {"a": 1.0, "b": 2.0}
+    assert privtail.private_count(table, categories=["b"], **exact).to_dict() == {"b": 2.0}
+    assert privtail.private_mean(table, **exact).groups == (("a",), ("b",))
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        privtail.summarize, privtail.private_count, privtail.private_mean,
+        privtail.private_correlation, privtail.private_histogram,
+        lambda data, **how: privtail.private_quantile(data, 0.5, **how),
+        lambda data, **how: privtail.private_mean(data, by="g", categories=["a"], **how),
+    ],
+)  # fmt: skip
+def test_a_query_that_was_not_run_is_refused(ask: Any) -> None:
+    ledger = privtail.Ledger(epsilon=1, delta=1e-5)
+    frame = pl.LazyFrame({"x": [1.0, 2.0], "g": ["a", "b"]})
+    for query, call in ((frame, "collect"), (ds.dataset(pa.table({"x": [1.0]})), "to_table")):
+        with pytest.raises(InvalidInput, match=rf"call {call}\(\) first"):
+            ask(query, epsilon=1, ledger=ledger)
+    assert ledger.entries() == ()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privtail import private_correlation, private_covariance, verify
+from privtail import Ledger, private_correlation, private_covariance, verify
 from privtail.errors import AccuracyWarning, InvalidInput
 
 SIMULATED: Any = {"noise": "simulated", "random_state": 0}
@@ -135,3 +135,13 @@ def test_all_containers_say_the_same_and_the_statement_verifies(tmp_path: Path) 
         private_covariance(frame()[["text"]], epsilon=1)
     with pytest.raises(InvalidInput, match="confidence"):
         private_correlation(table, epsilon=1, confidence=1.5)
+
+
+def test_one_column_has_no_correlation() -> None:
+    """A text column is none of numbers: what is left is refused before the charge."""
+    frame = pd.DataFrame({"x": np.arange(50.0), "city": "Oslo"})
+    ledger = Ledger(epsilon=1, delta=1e-5)
+    with pytest.raises(InvalidInput, match=r"two columns of numbers .* 'city'"):
+        private_correlation(frame, epsilon=1, ledger=ledger)
+    assert ledger.entries() == ()
+    assert private_covariance(frame, epsilon=math.inf).value.shape == (1, 1)

@@ -147,6 +147,13 @@ def test_refusals():
         model.fit(X, y, sample_weight=years)
 
 
+def test_the_name_of_a_column_is_no_exposure_to_predict_with():
+    X = np.arange(40.0)[:, None]
+    model = DPPoissonRegressor(epsilon=math.inf).fit(X, np.ones(40), exposure=np.ones(40))
+    with pytest.raises(InvalidInput, match=r"exposure=frame\['years'\]"):
+        model.predict(X, "years")
+
+
 def test_refusals_name_what_is_no_number():
     X, y, years = drawn(n=500)
     model = DPPoissonRegressor(**SIMULATED)

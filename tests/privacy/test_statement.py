@@ -251,6 +251,13 @@ def test_files(kind, tmp_path):
     assert verify(str(path)) == verify(path)
 
 
+def test_what_is_no_statement_is_refused_with_what_to_pass():
+    found = privtail.private_mean(np.arange(50.0), epsilon=math.inf, method="clamped", threshold=9)
+    for odd, mend in ((found, r"Pass its \.privacy_"), (None, "NoneType"), (3, "int")):
+        with pytest.raises(InvalidInput, match=mend):
+            verify(odd)
+
+
 def test_a_statement_in_memory_is_verified_as_its_file_is():
     given = statement()
     assert verify(given) == verify(given.to_json())

@@ -215,6 +215,8 @@ def private_histogram(
     >>> len(found.counts), len(found.edges)
     (10, 11)
     """
+    if edges is None and np.ndim(bins) == 1:
+        raise InvalidInput("bins is how many bins there are. To give their edges, write edges=.")
     require_whole("bins", bins, 1)
     given = None if edges is None else public_numbers(edges, "edges")
     if given is not None and not (

@@ -208,7 +208,9 @@ def private_covariance(
         epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
     )  # fmt: skip
-    names, products, statement = _released(data, promised, "private_covariance", confidence)
+    names, products, statement = _released(
+        data, promised, "private_covariance", confidence, least=1
+    )
     z = normal_quantile(confidence)
     half_width = z * np.hypot(products.noise_std, products.sampling_std)
     value = _semidefinite(products.value) if semidefinite else products.value
@@ -296,7 +298,9 @@ def private_correlation(
         epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
     )  # fmt: skip
-    names, products, statement = _released(data, promised, "private_correlation", confidence)
+    names, products, statement = _released(
+        data, promised, "private_correlation", confidence, least=2
+    )
     value, low, high = products.correlations(normal_quantile(confidence))
     if semidefinite:
         value = _semidefinite(value)
@@ -306,14 +310,16 @@ def private_correlation(
 
 
 def _released(
-    data: Any, promised: Promised, label: str, confidence: float
+    data: Any, promised: Promised, label: str, confidence: float, *, least: int
 ) -> tuple[tuple[str, ...], Products, Statement]:
     """Names of columns, their released products, and the statement."""
     normal_quantile(confidence, "confidence")  # refuses what is none, before anything is charged
     data, promised = promised.over(data)
     table = tabled(data, leave_out=True)
-    if not table.columns:
-        raise InvalidInput("No column holds numbers. Pass at least one of numbers.")
+    if len(table.columns) < least:
+        needed = f"At least {('one column', 'two columns')[least - 1]} of numbers must be passed."
+        names = ", ".join(map(repr, table.left_out))
+        raise InvalidInput(f"{needed} These hold none: {names}." if names else needed)
     curator = table.curator(promised, label, intercept=True)
     asked = MeanProducts()
     multiplier = calibrated(curator, lambda m: asked.plan(m, curator.problem))

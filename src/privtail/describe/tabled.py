@@ -20,6 +20,7 @@ from privtail.trusted.tables import (
     is_file,
     named,
     require_categories,
+    require_read,
 )
 
 Groups = tuple[tuple[Any, ...], ...]
@@ -71,11 +72,10 @@ def tabled(
     asked: tuple[str, ...] = tuple(listed)
     if not all(isinstance(name, str) for name in asked):
         raise InvalidInput('Group by one or two columns, by their names: by="region".')
-    declared = _declared(asked, categories)
     if isinstance(data, str | os.PathLike):
         data = open_table(data)
-    if is_file(data):
-        declared = {**data.categories, **declared}
+    require_read(data)
+    declared = _declared(asked, categories, data.categories if is_file(data) else {})
     if is_column(data):
         if asked or declared:
             raise InvalidInput("One column has no other to group by: pass a data frame or a file.")
@@ -168,8 +168,13 @@ def _without_numbers(
     return tuple(n for n in names if n in text or n in declared or not data.schema.is_usable(n))
 
 
-def _declared(by: tuple[str, ...], categories: Any) -> dict[str, tuple[Any, ...]]:
-    """Column -> its categories; a plain list is of the one column to group by."""
+def _declared(
+    by: tuple[str, ...], categories: Any, known: Mapping[str, Sequence[Any]]
+) -> dict[str, tuple[Any, ...]]:
+    """Column -> its categories; a plain list is of the one column to group by.
+
+    Those that a table has ``known`` since it was opened stay, unless others are given.
+    """
     if len(by) > 2:
         raise InvalidInput('Group by one or two columns, by their names: by="region".')
     if categories is not None and not isinstance(categories, Mapping):
@@ -181,7 +186,7 @@ def _declared(by: tuple[str, ...], categories: Any) -> dict[str, tuple[Any, ...]
     given = categories or {}
     if not all(map(_is_listed, given.values())):
         require_categories(given)  # says what it must be
-    declared = {name: tuple(values) for name, values in given.items()}
+    declared = {name: tuple(values) for name, values in {**known, **given}.items()}
     unknown = [name for name in by if not declared.get(name)]
     if unknown:
         raise InvalidInput(

@@ -121,6 +121,11 @@ def probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def usable_exposure(exposure: Any) -> NDArray[np.float64]:
     """Exposures (rows,) of rows to predict; NaN where they are not positive and finite."""
+    if isinstance(exposure, str):
+        raise InvalidInput(
+            f"exposure={exposure!r} names a column. Pass its values, for example "
+            f"exposure=frame[{exposure!r}]."
+        )
     found = np.asarray(exposure, dtype=np.float64).reshape(-1)
     return np.where((found > 0) & (found < np.inf), found, np.nan)
 

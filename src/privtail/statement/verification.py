@@ -117,8 +117,14 @@ def verify(source: str | os.PathLike[str] | Mapping[str, Any] | Statement) -> Ve
     >>> verify(mean.privacy_).ok
     True
     """
-    if not isinstance(source, str | os.PathLike | Mapping | Statement):
-        raise wrong_field("the source", "a Statement, a path or a JSON object", source)
+    given: object = source
+    if not isinstance(given, str | os.PathLike | Mapping | Statement):
+        own = next((name for name in ("privacy_", "statement") if hasattr(given, name)), None)
+        mend = "" if own is None else f" Pass its .{own}."
+        raise InvalidInput(
+            "verify takes a Statement, the path of a file or a JSON object, got an object of type "
+            f"{type(given).__name__}.{mend}"
+        )
     written: Mapping[str, Any] | None = None
     if isinstance(source, Statement):
         statement = source
