@@ -477,7 +477,7 @@ def test_the_page_on_scale_plans_by_its_formula(root):
     """Its example of 1e9 rows follows from what it says was measured, and from a plan's passes."""
     page = (root / "docs/background/scale.md").read_text(encoding="utf-8")
     passes = DPLinearRegression(epsilon=1, delta=1e-10).plan(n=10**9, d=50).passes
-    assert f"P is {passes} for" in page
+    assert f"which is {passes}." in page
     costs = {}
     for start in ("in memory", "in a folder"):
         line = next(line for line in page.splitlines() if line.startswith(f"| {start}"))

@@ -19,6 +19,7 @@ import pytest
 
 import privtail
 from privtail.data import ADULT, adult_schema
+from privtail.linear_model import DPLinearRegression
 
 VERBS = (
     "budget", "plan", "fit", "algorithms", "theory", "mean", "count", "quantile", "histogram",
@@ -114,6 +115,9 @@ def test_the_shell_lines_of_the_readme_run(folder, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "differentially private" in done.stdout
+    epsilon, delta = privtail.Ledger("budget.jsonl").remaining
+    assert (epsilon, delta) == (pytest.approx(0.5, abs=1e-4), pytest.approx(1.8e-6))
+    assert delta >= DPLinearRegression().delta, "another fit, with its defaults, is funded"
 
 
 def test_pages_fit_a_terminal_of_80_columns(shell, monkeypatch):
