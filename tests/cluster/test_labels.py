@@ -85,6 +85,22 @@ def test_labels_of_one_column_are_a_vector(cells: Any) -> None:
         assert (values, places.tolist()) == (cells[:2], [0, 1, 0])
 
 
+@pytest.mark.parametrize("kind", ["M8[ns]", "M8[us, UTC]", "m8[s]", "timestamp[us][pyarrow]"])
+def test_columns_of_times_have_no_labels(kind: str) -> None:
+    """Whatever is declared: no row would match, and so the call is refused before any is read."""
+    dd = pytest.importorskip("dask.dataframe")
+    pytest.importorskip("distributed")
+    from privtail.trusted.cluster.spread import Spread
+
+    column = pd.Series([1, 2, 3, 4]).astype(kind.replace("M8", "datetime64"))
+    frame = dd.from_pandas(pd.DataFrame({"c": column, "x": 1.0}), npartitions=2)
+    with pytest.raises(InvalidInput, match="Turn the column into text"):
+        Spread(frame, None, None, {"c": ["2000-01-01"]})
+    for classes in ((), ["2000-01-01", "2000-01-02"]):
+        with pytest.raises(InvalidInput, match="Turn the column into text"):
+            Spread(frame[["x"]], frame["c"], classes, None)
+
+
 @pytest.mark.parametrize("declared", [LARGE, -(2.0**60), pd.Timestamp("2000-01-01")])
 def test_labels_that_no_row_can_hold_are_refused(declared: Any) -> None:
     dd = pytest.importorskip("dask.dataframe")

@@ -65,7 +65,10 @@ from privtail.trusted.mechanisms.samplers import secret
 from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.problem import Problem
 from privtail.trusted.questions import Question
+from privtail.trusted.records.arrays import column_names, column_of
+from privtail.trusted.records.kinds import public_type
 from privtail.trusted.records.targets import Labels
+from privtail.trusted.records.times import holds_times
 
 ASSUMED = (
     "Rows are on a Dask cluster: its scheduler, workers, logs and spill folders are trusted.",
@@ -74,8 +77,8 @@ ASSUMED = (
 )
 UNEQUAL = (
     "Labels of a Dask collection are no times, and no whole numbers from 2^53 on: pandas writes "
-    "these otherwise in a partition where one is missing. Declare text, or write the rows to "
-    "Parquet and pass what privtail.open_table(folder) gives."
+    "these otherwise in a partition where one is missing. Turn the column into text, or write the "
+    "rows to Parquet and pass what privtail.open_table(folder) gives."
 )
 LOST = (
     "The Dask cluster did not answer: its scheduler or too many workers were lost. What was "
@@ -85,6 +88,24 @@ MEMORY = 0.5
 """Part of the workers' memory that decoded rows may take; of more, every pass reads them again."""
 TASKS = 4
 """Tasks for each thread of the workers, where partitions are read again: who is fast does more."""
+
+
+def _require_equal(
+    X: Any, y: Any, classes: Sequence[Any] | None, categories: Mapping[str, Sequence[Any]]
+) -> None:
+    """Refuse labels, declared or of a column, that pandas does not write alike in all partitions.
+
+    Raises
+    ------
+    InvalidInput
+        By types, and by what is declared.
+    """
+    columns = [X[name] for name in column_names(X) or () if str(name) in categories]
+    columns += [] if classes is None else [column_of(announced(y))]
+    timed = any(holds_times(*public_type(column)) for column in columns)
+    declared = itertools.chain(classes or (), *categories.values())
+    if timed or any(label(one) is None for one in declared):
+        raise InvalidInput(UNEQUAL)
 
 
 class Spread(PrivateRows):
@@ -133,9 +154,7 @@ class Spread(PrivateRows):
             )
         if categories is not None:  # read once: workers and driver encode alike
             categories = {name: tuple(listed) for name, listed in categories.items()}
-        declared = itertools.chain(classes or (), *(categories or {}).values())
-        if any(label(one) is None for one in declared):
-            raise InvalidInput(UNEQUAL)
+        _require_equal(announced(X), y, classes, categories or {})
         self._client = found()
         self._reading = Reading(
             announced(X),

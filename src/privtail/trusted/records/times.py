@@ -121,6 +121,14 @@ def declared_cells(
     raise like_times(what, inner, "duration" if not name.startswith("date") else wanted)
 
 
+def holds_times(dtype: Any, library: str) -> bool:
+    """Whether a column of this public type holds days, times or durations."""
+    if library == "pandas" and str(dtype) == "category":
+        dtype = dtype.categories.dtype
+    name = str(getattr(dtype, "pyarrow_dtype", dtype)).lower()
+    return name.startswith(("date", "duration", "time"))
+
+
 def _read(declared: Any, wanted: str) -> datetime | timedelta | None:
     """A declared time to the microsecond; None for what is no time of the kind that is wanted."""
     with suppress(ValueError, OverflowError):
