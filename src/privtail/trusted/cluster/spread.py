@@ -35,6 +35,7 @@ from privtail.dask_collections import announced, is_spread, own_tasks, partition
 from privtail.errors import InvalidInput
 from privtail.losses import AnyLoss
 from privtail.schema.encoding import PLAIN, Encoding
+from privtail.schema.times import holds_times
 from privtail.trusted.callbacks import core_loss
 from privtail.trusted.cluster.held import (
     CHANGED,
@@ -68,7 +69,6 @@ from privtail.trusted.questions import Question
 from privtail.trusted.records.arrays import column_names, column_of
 from privtail.trusted.records.kinds import public_type
 from privtail.trusted.records.targets import Labels
-from privtail.trusted.records.times import holds_times
 
 ASSUMED = (
     "Rows are on a Dask cluster: its scheduler, workers, logs and spill folders are trusted.",

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
 from privtail.schema.kinds import require_kind, target_refusal
+from privtail.schema.times import declared_cells
 from privtail.trusted.exactly import are_of
 from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.records.arrays import as_labels, as_numbers, column_of, read
 from privtail.trusted.records.arrow import Distinct
 from privtail.trusted.records.kinds import element_type, kind_of, public_type
-from privtail.trusted.records.times import declared_cells
 
 
 def _column(array: NDArray[Any], n: int, what: str = "target") -> NDArray[Any]:

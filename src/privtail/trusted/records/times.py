@@ -1,22 +1,12 @@
-"""One exact form for each time and each duration, whatever class brings it.
-
-Formal guarantee
-----------------
-`declared_cells` reads what is declared and the type of a column, which are public, and no cell.
-"""
+"""One exact form for each time and each duration, whatever class brings it."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, cast
 
 import numpy as np
 
-from privtail.schema.declared import like_times, typed_times
-from privtail.schema.types import is_day_or_time
 from privtail.trusted.records.kinds import is_from
 
 _SECOND = 10**18
@@ -80,94 +70,3 @@ def _of_numpy(cell: np.datetime64 | np.timedelta64) -> Form:
     if unit == "generic":
         return f"{kind} of no unit", count
     return f"{kind} in months", count * (12 if unit == "Y" else 1)
-
-
-_WRITTEN = re.compile(
-    r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?([+-]\d\d:?\d\d|Z)?", re.ASCII
-)
-"""A day or a time as ISO 8601 writes it."""
-_START = datetime(1970, 1, 1)  # noqa: DTZ001  of a clock
-
-
-def declared_cells(
-    dtype: Any, library: str, declared: Sequence[Any], what: str
-) -> tuple[Any, ...]:  # fmt: skip
-    """Declared labels as cells of a column of this public type; changed in columns of times alone.
-
-    Parameters
-    ----------
-    dtype, library : the type of the cells, and the library of the container that says so.
-    what : what the refusal calls the column.
-
-    Raises
-    ------
-    InvalidInput
-        If one is no time of this type: no row could match it.
-    """
-    arrow = getattr(dtype, "pyarrow_dtype", dtype if library == "pyarrow" else None)
-    if arrow is not None:
-        arrow = arrow.value_type if str(arrow).startswith("dictionary") else arrow
-        return typed_times(what, declared, arrow) if is_day_or_time(arrow) else tuple(declared)
-    inner = dtype.categories.dtype if library == "pandas" and str(dtype) == "category" else dtype
-    name = str(inner).lower()
-    if not name.startswith(("date", "duration", "timedelta")):
-        return tuple(declared)
-    zone = getattr(inner, "time_zone", getattr(inner, "tz", None))
-    wanted = "clock" if zone is None else "moment"
-    times = [_read(one, wanted if name.startswith("date") else "duration") for one in declared]
-    if None not in times:
-        with suppress(Exception):  # a time that the type cannot hold
-            return _cells(inner, dtype, library, times)
-    raise like_times(what, inner, "duration" if not name.startswith("date") else wanted)
-
-
-def holds_times(dtype: Any, library: str) -> bool:
-    """Whether a column of this public type holds days, times or durations."""
-    if library == "pandas" and str(dtype) == "category":
-        dtype = dtype.categories.dtype
-    name = str(getattr(dtype, "pyarrow_dtype", dtype)).lower()
-    return name.startswith(("date", "duration", "time"))
-
-
-def _read(declared: Any, wanted: str) -> datetime | timedelta | None:
-    """A declared time to the microsecond; None for what is no time of the kind that is wanted."""
-    with suppress(ValueError, OverflowError):
-        if isinstance(declared, str):
-            if wanted == "duration" or not _WRITTEN.fullmatch(declared):
-                return None
-            declared = datetime.fromisoformat(declared)
-        form = time_form(declared)
-        if form is None or form[0] != wanted or form[1] % _UNITS["us"]:
-            return None
-        since = timedelta(microseconds=form[1] // _UNITS["us"])
-        found = since if wanted == "duration" else _START + since
-        return found.replace(tzinfo=UTC) if wanted == "moment" else found  # type: ignore[union-attr]
-    return None
-
-
-def _cells(inner: Any, dtype: Any, library: str, times: Sequence[Any]) -> tuple[Any, ...]:
-    """Times as cells of such a column are read."""
-    if library == "polars":
-        import polars as pl
-
-        made = pl.Series(times)
-        cells = made.cast(inner)
-        _require_same(cells.cast(made.dtype).to_list(), made.to_list())
-        return tuple(np.asarray(cells, dtype=object).tolist())
-    if isinstance(dtype, np.dtype):
-        exact = np.array(times, "m8[us]" if dtype.kind == "m" else "M8[us]")
-        typed = exact.astype(dtype)
-        _require_same(typed.astype(exact.dtype).tolist(), exact.tolist())
-        return tuple(typed.tolist())
-    import pandas as pd
-
-    if str(inner).startswith("timedelta"):
-        return tuple(map(pd.Timedelta, times))
-    zone = getattr(inner, "tz", None)
-    stamps = map(pd.Timestamp, times)
-    return tuple(stamps if zone is None else (one.tz_convert(zone) for one in stamps))
-
-
-def _require_same(found: Sequence[Any], given: Sequence[Any]) -> None:
-    if found != given:
-        raise ValueError
