@@ -643,6 +643,7 @@ def test_what_cannot_be_searched_is_refused_for_free(line: Any) -> None:
         (DPRidge(), GRID, {"trials": 0}, InvalidInput, "trials"),
         (DPRidge(), GRID, {"held_out": 1.0}, InvalidInput, "held_out"),
         (DPRidge(), GRID, {"delta": 0.0}, UnsupportedAccounting, "search"),
+        (DPRidge(), GRID, {"epsilon": 0.2, "delta": 0.1}, InvalidInput, "delta=0.1 is too large"),
         (DPRidge(algorithm="clipped-spgd"), GRID, {}, UnsupportedAccounting, "full batches"),
         (
             DPGeneralizedLinearEstimator(loss="sigmoid"),

@@ -421,6 +421,8 @@ def within(model: PrivateLinearModel, problem: Problem, rho: float) -> FitPlan:
 
     Raises
     ------
+    InvalidInput
+        If its delta pays for all that rho does.
     UnsupportedAccounting
         If its cost is not known in zCDP.
     """
@@ -429,6 +431,11 @@ def within(model: PrivateLinearModel, problem: Problem, rho: float) -> FitPlan:
         model.set_params(epsilon=math.inf)
         return model.planned(problem)
     exact = GaussianDP(math.sqrt(2 * rho)).epsilon(model.delta) * (1 - 1e-9)
+    if exact == 0:
+        raise InvalidInput(
+            f"delta={model.delta:g} is too large for so small an epsilon: delta alone would pay "
+            "for each fit. Choose it well below 1/n, for example delta=1e-6."
+        )
     largest = ZeroConcentratedDP(rho).epsilon(model.delta) * (1 - 1e-9)
     for epsilon in (largest, *(exact * SMALLER**k for k in range(ATTEMPTS))):
         model.set_params(epsilon=epsilon)
