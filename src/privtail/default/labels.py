@@ -30,8 +30,9 @@ Doubles = NDArray[np.float64]
 class CountLabels:
     """Releases the counts of the labels. The intercept-only model predicts their frequencies.
 
-    Margins of two labels are clipped where a probability is the noise of a count over n, because
-    the release cannot tell smaller probabilities from 0.
+    If all rows may count, counts move by equal numbers until they add up to n. Margins of two
+    labels are clipped where a probability is the noise of a count over n, because the release
+    cannot tell smaller probabilities from 0.
 
     **Privacy.** One Gaussian release of a histogram of l2 sensitivity sqrt 2.
     """
@@ -51,6 +52,7 @@ class CountLabels:
         counts = fit.curator.everyone().histogram((-1,), edges).release(self.noise)
         std = self._event(problem).std
         fit.usable_rows = usable_rows(counts, std, problem.n)
+        counts += (fit.usable_rows[0] * problem.n - counts.sum()) / len(counts)
         counts = np.maximum(counts, max(1.0, std))
         if problem.intercept:
             weights = fit.loss.weights if isinstance(fit.loss, WeightedLoss) else 1.0
@@ -255,11 +257,12 @@ def best_factor(
 class MatchFrequencies:
     """Moves intercepts so that the mean probability of every label equals its released frequency.
 
-    If the two differ by more than the noise, the intercept of the label moves by the logarithm of
-    frequency over mean probability, times 1 - (noise / difference)^2. If labels are about equally
-    frequent no intercept moves, so that predicted labels do not change.
+    If the difference of the two is significant, the intercept of the label moves by the logarithm
+    of frequency over mean probability, times 1 - (significant difference / difference)^2. If labels
+    are about equally frequent no intercept moves, so that predicted labels do not change. Of two
+    labels the rarer is measured: the noise is in proportion to its largest probability.
 
-    **Privacy.** One Gaussian release of means of values in [0, 1].
+    **Privacy.** One Gaussian release of means of values between 0 and a public bound.
     """
 
     noise: GaussianNoise
@@ -269,29 +272,26 @@ class MatchFrequencies:
 
     def run(self, fit: Fit) -> None:
         problem, (usable, _) = fit.problem, fit.usable_rows
-        means = self._mean_probabilities(fit) / usable
+        margins, two, most = fit.intercept_only[problem.d], problem.outputs == 1, 1.0
+        ranges, sign = fit.prediction_ranges(), -1.0 if two and margins[0] > 0 else 1.0
+        if two:  # those of the rarer label over the other
+            margins, ends = np.append(0.0, sign * margins), np.sort(sign * ranges.margins)
+            ranges, most = replace(ranges, margins=ends), float(expit(ends[1]))
+        each = [np.roll(sign * fit.w, -label, axis=1) for label in range(problem.outputs)]
+        probability, mean = LabelProbability(outputs=problem.outputs), BoundedMean(most)
+        scores = fit.everyone().scores(probability, each, mean, ranges)
+        means = scores.release(self.noise) / usable
         if fit.labels_even:
             return
-        margins, two = fit.intercept_only[problem.d], problem.outputs == 1
-        if two:  # that of the second label over the first
-            margins, means = np.append(0.0, margins), np.append(1 - means, means)
+        means = np.append(1 - means, means) if two else means
         frequencies = np.exp(margins - np.logaddexp.reduce(margins))
-        noise = self._event(problem).std / usable
-        least = np.minimum(max(noise, 1e-12), frequencies / 2)
-        move = np.log(frequencies) - np.log(np.maximum(means, least))
-        difference = np.maximum(np.abs(means - frequencies), max(noise, 1e-12))
-        move *= 1 - (noise / difference) ** 2
+        noise = max(most * self._event(problem).std / usable, 1e-12)
+        move = np.log(frequencies) - np.log(np.maximum(means, np.minimum(noise, frequencies / 2)))
+        sure = fit.tuning.significant * noise
+        move *= 1 - (sure / np.maximum(np.abs(means - frequencies), sure)) ** 2
         w = fit.w.copy()
-        w[problem.d] += move[1] - move[0] if two else move
+        w[problem.d] += sign * (move[1] - move[0]) if two else move
         fit.w = w
-
-    def _mean_probabilities(self, fit: Fit) -> Doubles:
-        """The released mean probability of the second of two labels (1,), or of all (K,)."""
-        problem = fit.problem
-        each = [np.roll(fit.w, -label, axis=1) for label in range(problem.outputs)]
-        probability = LabelProbability(outputs=problem.outputs)
-        scores = fit.everyone().scores(probability, each, BoundedMean(1.0), fit.prediction_ranges())
-        return scores.release(self.noise)
 
     def _event(self, problem: Problem) -> Event:
         return self.noise.event(problem.scores(problem.outputs, BoundedMean(1.0)))

@@ -64,7 +64,8 @@ class ColumnRanges:
         reaches = [CutRange.declared()] * problem.d
         parts = np.broadcast_to(part, len(histograms))
         for j, seen, rows in zip(problem.measured, histograms, parts, strict=True):
-            reaches[j] = cut_range_of(seen, found.take([j]), max(1, round(rows * problem.n)))
+            usable = max(1, round(rows * problem.n))
+            reaches[j] = cut_range_of(seen, found.take([j]), usable, len(histograms))
         return replace(found, tails=np.array([reach.distance for reach in reaches])), reaches
 
     def unsure(self, multiplier: float, problem: Problem) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from privtail.summaries.histograms import Cells, Histogram
+from privtail.summaries.histograms import Cells, Histogram, bonferroni
 from privtail.summaries.summary import Summary
 
 Doubles = NDArray[np.float64]
@@ -29,8 +29,8 @@ A larger power is admitted, too. With this one, values beyond exceed the distanc
 much, on average. Heavy tails of amounts, sizes and counts mostly have powers of 1.5 to 3. It is
 less than that because a range ends where noise is low, because tails are measured from medians, and
 because those of lognormal values are heavier where few rows show them. With 4/3, intervals of
-lognormal values (sigma 2) hold .75 of the means at n epsilon of 500, with 1.2 .88, and are 1.7
-times as wide.
+lognormal values (sigma 2) held .75 of the means at n epsilon of 500, with 1.2 .88, and were 1.7
+times as wide. With ranges that `CutRange.goes_on` widens they hold .95.
 """
 
 SQUARES_POWER = 2.5
@@ -277,17 +277,29 @@ class CutRange:
         low, high = sorted((self._centre + side * far, side * math.inf))
         return any(one.rises(low, high, rows, level) for one in self._histograms)
 
-    def goes_on(self) -> bool:
-        """Whether rows surely lie beyond the distance."""
-        counts = (self._count(s, self.distance, self._times * self.distance) for s in (-1, 1))
-        return any(rows > SIGNIFICANT * std for rows, std in counts)
+    def goes_on(self, columns: int) -> bool:
+        """Whether noise does not explain the rows in `OCTAVES` beyond the distance, or in twice.
+
+        Rows of a tail that falls slowly are nearly as many in the second half. So the whole shows
+        it earlier: at `NOISE_BOUND`, as one test of all ``columns``. The first half alone must be
+        `SIGNIFICANT`, so that noise seldom widens the range of a light tail.
+        """
+        levels = SIGNIFICANT, bonferroni(NOISE_BOUND, columns)
+        counts = (
+            (self._count(side, self.distance, self._times**k * self.distance), level)
+            for side in (-1, 1)
+            for k, level in enumerate(levels, 1)
+        )
+        return any(rows > level * std for (rows, std), level in counts)
 
 
-def cut_range_of(histograms: Sequence[WindowHistogram], found: Summary, n: int) -> CutRange:
+def cut_range_of(
+    histograms: Sequence[WindowHistogram], found: Summary, n: int, columns: int = 1
+) -> CutRange:
     """The range to which a column of ``n`` rows is clipped, from its histograms, the finest last.
 
     It is the range of the finest histogram in which no rows are surely missing. It is doubled while
-    rows surely lie beyond.
+    it `CutRange.goes_on`. ``columns`` is how many have such a range.
     """
     centre, tail = float(found.centres[0]), float(found.tails[0])
     if not (found.detected[0] & ~found.only_zeros[0]):
@@ -304,7 +316,7 @@ def cut_range_of(histograms: Sequence[WindowHistogram], found: Summary, n: int) 
     size = 0.0 if found.scale_known[0] else abs(centre)
     distance, spike = max(high - centre, centre - low) or tail, histograms[-1].may_hold_half(n)
     cut = CutRange(distance, histograms, chosen, centre, size, n, spike)
-    while cut.goes_on():
+    while cut.goes_on(columns):
         cut = replace(cut, distance=2 * cut.distance)
     return cut
 
