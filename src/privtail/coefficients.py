@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from privtail.errors import InvalidInput
+from privtail.errors import InvalidInput, real
 from privtail.spelling import digits, printable
-from privtail.trusted.budget import real
 from privtail.views import table
 
 Doubles = NDArray[np.float64]

@@ -28,7 +28,7 @@ import os
 import traceback
 import warnings
 from itertools import takewhile
-from numbers import Integral
+from numbers import Integral, Real
 from operator import index
 from typing import SupportsIndex, cast
 
@@ -105,6 +105,18 @@ def warn(warning: str | Warning, category: type[Warning] | None = None) -> None:
 
 _BETWEEN = (os.path.join(os.path.dirname(__file__), ""), contextlib.__file__)  # noqa: PTH118, PTH120
 """Files of functions that stand between the line that a warning is for and the warning."""
+
+
+def real(name: str, value: object) -> float:
+    """The number ``value`` as a double; raise InvalidInput if it is none."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InvalidInput(f"{name} must be a number, got {value!r}.")
+    try:
+        return float(value)
+    except OverflowError:
+        raise InvalidInput(f"{name} must be a number below 1.8e308.") from None
+    except TypeError:  # a time span of NumPy, which says that it is a number
+        raise InvalidInput(f"{name} must be a number, got {value!r}.") from None
 
 
 def require_whole(name: str, value: object, least: int) -> int:

@@ -1089,25 +1089,25 @@ def test_what_is_no_label_is_refused_by_its_type(tmp_path: Any, cell: Any) -> No
             call()
 
 
-X, ROWS = np.ones((9, 2)), {"a": np.ones(9), "k": ["x"] * 9}
+NINE, ROWS = np.ones((9, 2)), {"a": np.ones(9), "k": ["x"] * 9}
 OPTIONS: dict[str, Any] = {
     "by": lambda odd: private_count(ROWS, by=odd, categories=["x"], epsilon=1.0),
     "categories": lambda odd: private_count(ROWS, by="k", categories=odd, epsilon=1.0),
     "categories of k": lambda odd: summarize(ROWS, categories={"k": odd}, epsilon=1.0),
-    "epsilon": lambda odd: private_count(X, epsilon=odd),
-    "delta": lambda odd: private_mean(X, epsilon=1.0, delta=odd),
-    "random_state": lambda odd: private_count(X, epsilon=1.0, random_state=odd),
-    "confidence": lambda odd: private_covariance(X, epsilon=1.0, confidence=odd),
-    "threshold": lambda odd: private_mean(X, epsilon=1.0, threshold=odd),
-    "centre": lambda odd: private_mean(X, epsilon=1.0, threshold=1.0, centre=odd),
-    "blocks": lambda odd: private_mean(X, epsilon=1.0, blocks=odd),
-    "cv": lambda odd: cross_validate(DPRidge(), X, X[:, 0], epsilon=1.0, cv=odd),
-    "y": lambda odd: evaluate(MODEL, X, odd, epsilon=1.0),
-    "power": lambda odd: evaluate(MODEL, X, X[:, 0], epsilon=1.0, power=odd),
-    "quantile": lambda odd: evaluate(MODEL, X, X[:, 0], epsilon=1.0, quantile=odd),
+    "epsilon": lambda odd: private_count(NINE, epsilon=odd),
+    "delta": lambda odd: private_mean(NINE, epsilon=1.0, delta=odd),
+    "random_state": lambda odd: private_count(NINE, epsilon=1.0, random_state=odd),
+    "confidence": lambda odd: private_covariance(NINE, epsilon=1.0, confidence=odd),
+    "threshold": lambda odd: private_mean(NINE, epsilon=1.0, threshold=odd),
+    "centre": lambda odd: private_mean(NINE, epsilon=1.0, threshold=1.0, centre=odd),
+    "blocks": lambda odd: private_mean(NINE, epsilon=1.0, blocks=odd),
+    "cv": lambda odd: cross_validate(DPRidge(), NINE, NINE[:, 0], epsilon=1.0, cv=odd),
+    "y": lambda odd: evaluate(MODEL, NINE, odd, epsilon=1.0),
+    "power": lambda odd: evaluate(MODEL, NINE, NINE[:, 0], epsilon=1.0, power=odd),
+    "quantile": lambda odd: evaluate(MODEL, NINE, NINE[:, 0], epsilon=1.0, quantile=odd),
     "path": lambda odd: Ledger(odd, epsilon=1.0, delta=0.0),
 }
-MODEL = DPRidge(epsilon=50.0, noise="simulated", random_state=0).fit(X, X[:, 0])
+MODEL = DPRidge(epsilon=50.0, noise="simulated", random_state=0).fit(NINE, NINE[:, 0])
 ODD_OPTIONS: list[Any] = [
     -1, 1.5, math.nan, 10**400, object(), len, float, np.timedelta64(1, "D"), 1j, pa.scalar(1), ...,
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
-from privtail.errors import AccuracyWarning, InvalidInput, warn
+from privtail.errors import AccuracyWarning, InvalidInput, real, warn
 from privtail.evaluation.labels import of_labels
 from privtail.evaluation.models import (
     as_model,
@@ -22,7 +22,7 @@ from privtail.ledgers import interruptible
 from privtail.losses import require_power
 from privtail.model import Model
 from privtail.promised import Promised
-from privtail.trusted.budget import Neighbours, real
+from privtail.trusted.budget import Neighbours
 from privtail.trusted.ledger import Ledger
 
 OPEN = (

@@ -18,7 +18,7 @@ from privtail.compilation import steady
 from privtail.describe.estimates import public_numbers
 from privtail.describe.moments import ColumnMoments
 from privtail.describe.tabled import Tabled, name_of, tabled
-from privtail.errors import AccuracyWarning, InvalidInput, require_whole, warn
+from privtail.errors import AccuracyWarning, InvalidInput, real, require_whole, warn
 from privtail.influence import catoni_bound
 from privtail.ledgers import interruptible
 from privtail.lost import OF_THESE, counted
@@ -30,7 +30,7 @@ from privtail.summaries.column_ranges import ColumnRanges
 from privtail.summaries.histograms import usable_rows
 from privtail.summaries.mean_intervals import NOISE_BOUND, CutRange
 from privtail.summaries.summary import Summary
-from privtail.trusted.budget import Neighbours, real
+from privtail.trusted.budget import Neighbours
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.ledger import Ledger

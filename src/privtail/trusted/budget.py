@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 from typing import Literal
 
-from privtail.errors import InvalidInput
+from privtail.errors import InvalidInput, real
 
 Neighbours = Literal["replace_one", "zero_out"]
 NEIGHBOURS: tuple[Neighbours, ...] = ("replace_one", "zero_out")
@@ -21,18 +20,6 @@ def protected(max_rows: int | None) -> str:
     if max_rows is None:
         return ROW
     return f"one person, of whose rows at most {max_rows} {'are' if max_rows > 1 else 'is'} used"
-
-
-def real(name: str, value: object) -> float:
-    """The number ``value`` as a double; raise InvalidInput if it is none."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise InvalidInput(f"{name} must be a number, got {value!r}.")
-    try:
-        return float(value)
-    except OverflowError:
-        raise InvalidInput(f"{name} must be a number below 1.8e308.") from None
-    except TypeError:  # a time span of NumPy, which says that it is a number
-        raise InvalidInput(f"{name} must be a number, got {value!r}.") from None
 
 
 @dataclass(frozen=True)

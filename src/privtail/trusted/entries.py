@@ -10,9 +10,9 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, Literal
 
-from privtail.errors import InvalidInput
+from privtail.errors import InvalidInput, real
 from privtail.spelling import printable
-from privtail.trusted.budget import Budget, Neighbours, real
+from privtail.trusted.budget import Budget, Neighbours
 
 Composition = Literal["basic", "zcdp", "gdp"]
 Unit = Literal["row", "person"]
