@@ -182,7 +182,7 @@ class Ledger:
         given = {name: value for name, value in given.items() if value is not None}
         if not isinstance(path, str | os.PathLike | None):
             raise InvalidInput(
-                f"The path of a ledger is text, got {path!r}; its budget is named: "
+                f"The path of a ledger must be text, got {path!r}. Name its budget: "
                 "Ledger(epsilon=1.0, delta=1e-6)."
             )
         if path is not None:
