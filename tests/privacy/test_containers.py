@@ -407,6 +407,34 @@ def test_a_type_of_pandas_is_one_that_pandas_holds() -> None:
         Numbers(column, 2)
 
 
+class Derived(pd.Series):  # type: ignore[misc]
+    """A column of pandas that makes its arrays itself: their type follows from a cell."""
+
+    @property
+    def _constructor(self) -> Any:
+        return Derived
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        cells = pd.Series.__array__(self)
+        return cells.astype(object) if np.isnan(cells).any() else cells
+
+
+class Cast(pl.Series):
+    """The same of polars."""
+
+    def cast(self, *_: Any, **__: Any) -> Any:
+        return pl.Series([str(cell) for cell in self.to_list()])
+
+
+@pytest.mark.parametrize("make", [Derived, Cast])
+def test_a_column_that_is_derived_is_read_by_code_of_its_library(make: Any) -> None:
+    """The attack: one missing cell, and the column was none of numbers."""
+    for cell in (3.0, math.nan):
+        for read in (as_number_cells, as_target_cells):
+            with pytest.raises(InvalidInput, match="class that is not known"):
+                read(make([1.0, 2.0, cell]))
+
+
 def grouped() -> Any:
     return pd.DataFrame({"a": [1.0, 2.0, 3.0]}).groupby("a")
 

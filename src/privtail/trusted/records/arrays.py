@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from functools import partial
+from itertools import takewhile
 from numbers import Real
 from operator import attrgetter
 from typing import Any
@@ -29,7 +30,7 @@ from privtail.compilation import QUIET, apart, by_hand
 from privtail.schema import containers
 from privtail.trusted.exactly import is_one_of
 from privtail.trusted.records.arrow import arrow_doubles, arrow_ids, arrow_objects
-from privtail.trusted.records.kinds import LIBRARIES, is_from, room
+from privtail.trusted.records.kinds import LIBRARIES, home, is_from, room
 
 _TYPED = ("__array__", "dtype", "__array_interface__", "__array_struct__")
 """What containers have whose cells are of one public type, or `object` by declaration."""
@@ -41,6 +42,8 @@ _CONTAINERS = {
     "pyarrow": ("Table", "RecordBatch", "ChunkedArray", "Array"),
 }
 """Classes of these libraries that hold rows; scalars, types and groups of rows are others."""
+_READING = ("__array__", "array", "cast", "dtype", "to_list", "to_numpy")
+"""What pandas and polars are asked for to read a column: a class of somebody else has it theirs."""
 
 
 def is_listed(values: Any) -> bool:
@@ -80,8 +83,12 @@ def is_read_elsewhere(values: Any) -> bool:
     """Whether code of a class that nobody knows would make the array that is read.
 
     Its type may follow from a cell, whatever the class says, and it may be another one each time.
-    So may the type of memory that such a class lends.
+    So may the type of memory that such a class lends, and a column of a class that is derived from
+    one of pandas or polars and makes its arrays itself.
     """
+    if room(values) in ("pandas", "polars") and not hasattr(type(values), "columns"):
+        derived = takewhile(lambda kind: home(kind) not in LIBRARIES, type.mro(type(values)))
+        return any(name in vars(kind) for kind in derived for name in _READING)
     known = room(values) in (*LIBRARIES, *_LENDERS) or column_names(values) is not None
     if known or is_listed(values):
         return False
