@@ -115,11 +115,11 @@ def test_what_noise_hides_is_open_or_not_known() -> None:
 @pytest.mark.filterwarnings("ignore::privtail.errors.AccuracyWarning")
 @pytest.mark.parametrize("rows", [1, 2, 50])
 def test_few_rows_are_shown_too(rows: int) -> None:
-    x = np.zeros(rows)
+    x, two = np.zeros(rows), np.zeros((rows, 2))
     options = {"epsilon": 0.1, "delta": 1e-9, **SIMULATED}
     for found in (
         privtail.private_count(x, **options), privtail.private_quantile(x, **options),
-        privtail.private_histogram(x, 1, **options), privtail.private_correlation(x, **options),
+        privtail.private_histogram(x, 1, **options), privtail.private_correlation(two, **options),
     ):  # fmt: skip
         assert not Elements(found._repr_html_()).open
 
