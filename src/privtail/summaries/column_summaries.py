@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.losses import LABELS, Targets
-from privtail.summaries.histograms import COARSE, FINE, POWERS, Cells, nearly_none, usable_rows
+from privtail.summaries.histograms import (
+    COARSE,
+    DISTANCES,
+    FINE,
+    POWERS,
+    Cells,
+    nearly_none,
+    usable_rows,
+)
 from privtail.summaries.mean_intervals import WindowHistogram
 from privtail.summaries.prior import described
 from privtail.summaries.summary import Summary
@@ -29,7 +37,7 @@ Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 FINE_SNR = 30
-"""SNR from which refined histograms have the finer cells."""
+"""SNR from which refined histograms have the finer cells, and tails are measured apart."""
 
 LEAST_TARGET, MOST_TARGET = 0.3, 0.6
 """Bounds of the budget fraction of the target, whose location and scale matter most."""
@@ -64,6 +72,12 @@ POOLING_SNR_LABELS = 2.0
 anyway, with a centre; and features in other units that are detected keep their own scale.
 """
 
+AWAY = 2.0
+"""A column lies far from zero if its median does by this many scales.
+
+Then powers of two around zero are wide beside its scale, and say little about its tails.
+"""
+
 _TARGET = (-1,)
 
 
@@ -94,7 +108,8 @@ class ColumnSummaries:
     zooms : how many histograms follow the first.
     max_snr : the largest SNR of the mean of all histograms. Budget beyond it is not spent.
     pooling_snr : the SNR of a feature below which histograms are pooled.
-    narrow : whether a nearly constant feature is described by the cell that holds it, for clipping.
+    narrow : whether a nearly constant feature is described by the cell that holds it, for clipping,
+        and tails of features far from zero are measured from the median (`DISTANCES`).
     cells : whether a cell that is not finite leaves its own column alone, and not its row
         (`Problem.cell_counts`). Votes are not shared then.
 
@@ -272,8 +287,8 @@ class Window:
 
     @property
     def refined(self) -> bool:
-        """Whether it lies around the detected values; the first has powers of two instead."""
-        return self.cells.refined
+        """Whether it lies around detected values; the first has powers of two around zero."""
+        return self != Window()
 
     @property
     def edges(self) -> Doubles:
@@ -311,10 +326,12 @@ class _Search:
         self._gaps = np.isin(columns, problem.optional) & (not release.pooled)
         self._empty = np.zeros(release.votes, dtype=np.bool_)
         count = release.votes
-        self._narrow = FINE if release.std <= rows.max() / FINE_SNR else COARSE
+        clear = release.std <= rows.max() / FINE_SNR
+        self._narrow = FINE if clear else COARSE
+        self._shows_tails = clear and kept and not (fixed or release.pooled)
         self._windows = [Window() for _ in range(count)]
         self._left: list[list[WindowHistogram]] = [[] for _ in range(count)]
-        self._hidden = np.zeros(count, dtype=np.bool_)
+        self._hidden, self._tails = np.zeros((2, count), dtype=np.bool_)
         self._sums, self._times = np.zeros((count, len(POWERS.edges) + 1)), np.zeros(count)
         self.found, self._first, self._coarser = (Summary.declared(count) for _ in range(3))
 
@@ -388,6 +405,16 @@ class _Search:
         largest = math.sqrt(2 * math.log(self._sums.size))
         least = np.maximum(LEAST_DETECTED, largest * stds / self._rows)
         self._refine(np.flatnonzero(go & (summary.detected_part >= least)))
+        if self._shows_tails:
+            self._measure_tails()
+
+    def _measure_tails(self) -> None:
+        """Counts distances from the median from now on, in columns far from zero with a scale."""
+        found = self.found
+        far = found.detected & found.scale_known & (np.abs(found.centres) > AWAY * found.scales)
+        for j in np.flatnonzero(far & ~self._tails).tolist():
+            self._move(j, Window(DISTANCES, float(found.centres[j]), float(found.scales[j])))
+            self._tails[j] = True
 
     def _count_gaps(self, stds: Doubles) -> None:
         """Counts the numbers in columns with missing values, by the powers of two."""
@@ -413,10 +440,13 @@ class _Search:
 
     def _refine(self, columns: NDArray[np.intp]) -> None:
         """Refines the windows of these columns: they move to the detected values."""
-        self._coarser.put(columns, self.found.take(columns))
         middles, halves = self.found.window(self._fixed)
-        for j in columns:
-            if self._kept:
-                self._left[j].append(self._histogram(j))
-            self._windows[j] = Window(self._narrow, float(middles[j]), float(halves[j]))
-        self._sums[columns], self._times[columns] = 0.0, 0.0
+        for j in columns.tolist():
+            self._move(j, Window(self._narrow, float(middles[j]), float(halves[j])))
+
+    def _move(self, j: int, window: Window) -> None:
+        """Counts one column in another window from now on."""
+        self._coarser.put(j, self.found.take(j))
+        if self._kept:
+            self._left[j].append(self._histogram(j))
+        self._windows[j], self._sums[j], self._times[j] = window, 0.0, 0.0

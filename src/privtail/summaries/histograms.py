@@ -176,6 +176,10 @@ COARSE, FINE = _window(66), _window(130)
 They are as many as those of `POWERS`, so that any histogram may follow any other.
 """
 
+_SCALES = 2.0 ** np.arange(-2, len(_SIZES) - 2)
+DISTANCES = Cells(np.concatenate([-_SCALES[::-1], _SCALES]))
+"""The cells of distances from the median, in scales: powers of two. As many as `POWERS` has."""
+
 
 @dataclass(frozen=True)
 class Histogram:

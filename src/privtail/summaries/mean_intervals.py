@@ -45,6 +45,12 @@ They hold 81 % of the rows beyond where the power is `TAIL_POWER`. With one, int
 tails hold .05 less; a third adds cells with noise and hardly a row.
 """
 
+SPAN = 8.0
+"""From this part of a distance on, cells before it show with which power the rows fall.
+
+It is one doubling more than `OCTAVES`, because edges of cells seldom lie at parts of the distance.
+"""
+
 SURELY_MISSING = 4.5
 """Nothing bounds rows that no histogram shows if they exceed noise by this many deviations.
 
@@ -195,22 +201,34 @@ class CutRange:
 
     def _beyond(self, side: int, end: float, hidden: float) -> tuple[float, float, float]:
         """The bounds of `beyond` on one side; at most ``hidden`` rows lie beyond on both."""
-        far = self._times * max(end, self._size)
-        (rows, std), (inside, unsure) = (
-            self._count(side, near, far) for near in (end, end / self._times)
-        )
-        most, power, from_ = min(max(rows, 0.0) + NOISE_BOUND * std, hidden), TAIL_POWER, end
-        if end < self._size:
-            from_ = self._size
-        elif inside <= NOISE_BOUND * unsure:  # no tail shows: the assumption holds before the end
-            most = (max(inside, 0.0) + NOISE_BOUND * unsure) / self._times**power
-        else:
-            power = self._power(side, end, most)
-        part = min(most / self._n / (1 - self._times**-power), 1.0)
+        part, power = self._tail(side, end, hidden)
         if self._endless(side, end):
             return part, math.inf, math.inf
-        lost = part * (from_ * power / (power - 1) - end)
+        lost = part * (max(end, self._size) * power / (power - 1) - end)
         return part, lost, self._squares(side, end, part, power)
+
+    def _tail(self, side: int, end: float, hidden: float) -> tuple[float, float]:
+        """Bounds of the part of the rows beyond ``end``, and of the power with which it falls.
+
+        If no rows show beyond an edge before ``end``, the part falls with `TAIL_POWER` from there.
+        """
+        far = self._times * max(end, self._size)
+        rows, std = self._count(side, end, far)
+        most = min(max(rows, 0.0) + NOISE_BOUND * std, hidden)
+        if end < self._size:
+            return self._part(most, 1 / self._times, TAIL_POWER), TAIL_POWER
+        power = self._power(side, end, most)
+        tails = [(self._part(most, end / far, power), power)]
+        for near in self._edges(side, end / SPAN, end / self._times).tolist():
+            rows, std = self._count(side, near, far)
+            if rows <= NOISE_BOUND * std:
+                part = self._part(max(rows, 0.0) + NOISE_BOUND * std, near / far, TAIL_POWER)
+                tails.append((part * (near / end) ** TAIL_POWER, TAIL_POWER))
+        return min(tails, key=lambda tail: tail[0] / (tail[1] - 1))
+
+    def _part(self, most: float, nearness: float, power: float) -> float:
+        """The part of the rows beyond a distance, if ``most`` are counted up to a farther one."""
+        return float(min(most / self._n / (1 - nearness**power), 1.0))
 
     def squares(self, end: float, rows: Doubles) -> Doubles:
         """(2,) bounds of the bias of the mean square if ``rows`` (2,) lie below and above."""
@@ -232,10 +250,19 @@ class CutRange:
 
     def _power(self, side: int, end: float, most: float) -> float:
         """`TAIL_POWER`, or the larger one that rows before ``end`` show if ``most`` are beyond."""
-        sure, noise = self._count(side, end / self._times, end, whole=True)
-        if not 0 < most < sure - NOISE_BOUND * noise:
-            return TAIL_POWER
-        return max(TAIL_POWER, math.log2((sure - NOISE_BOUND * noise) / most) / OCTAVES)
+        power = TAIL_POWER
+        for near in self._edges(side, end / SPAN, end * (1 - 1e-9)).tolist():
+            rows, std = self._count(side, near, end, whole=True)
+            sure = rows - NOISE_BOUND * std
+            if sure > most > 0:
+                power = max(power, math.log(sure / most) / math.log(end / near))
+        return power
+
+    def _edges(self, side: int, near: float, far: float) -> Doubles:
+        """The distances of the edges of cells on one side between two distances."""
+        one = self._histograms[self._chosen]
+        distances = side * (one.middle + one.half * one.cells.edges - self._centre)
+        return distances[(distances >= near) & (distances <= far)]
 
     def _endless(self, side: int, end: float, moment: int = 1) -> bool:
         """Whether a tail surely has no such moment, or may hide rows of unknown size."""
