@@ -30,7 +30,7 @@ from privtail import private_mean
 
 Column = NDArray[np.float64]
 LEVEL = 0.95
-SIZES = ((1_000, 1.0), (1_000, 0.1), (20_000, 1.0), (20_000, 0.1))
+SIZES = ((1_000, 1.0), (1_000, 0.1), (5_000, 1.0), (20_000, 1.0), (20_000, 0.1))
 """Rows and epsilon."""
 
 SHARES = (0.5, 0.9, 0.99, 0.999, 0.9999)
@@ -106,6 +106,9 @@ def laws() -> dict[str, dict[str, tuple[Any, float]]]:
                 1008.0,
             ),
             "lognormal(0, 2)": (lambda rng, n: rng.lognormal(0, 2, n), math.exp(2)),
+            "normal, 1 % exponential(20)": (
+                lambda rng, n: mixed(rng, n, 0.99, rng.normal(0, 1, n), rng.exponential(20, n)), 0.2,
+            ),
             "geometric(.3)": (lambda rng, n: rng.geometric(0.3, n) - 1.0, 7 / 3),
             "80 % zero, rest negative binomial": (
                 lambda rng, n: mixed(rng, n, 0.8, np.zeros(n), rng.negative_binomial(1, 0.05, n)),
