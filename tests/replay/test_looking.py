@@ -66,6 +66,7 @@ def classifier(*, far: bool = False) -> DPLogisticRegression:
 RIDGE, OTHER, NAMED = ridge(X), ridge(X**3), ridge({"c": X[:, 0], "x": X[:, 1]})
 COUNTS = np.abs(Y).round()
 AMOUNTS = DPPoissonRegressor(epsilon=500.0, **SEEDED).fit(X, COUNTS)
+RATES = DPPoissonRegressor(epsilon=500.0, **SEEDED).fit(X, COUNTS, exposure=np.ones(len(X)))
 LABELLED, FAR = classifier(), classifier(far=True)
 
 QUESTIONS: dict[str, Callable[[Any, str], Any]] = {
@@ -105,7 +106,7 @@ QUESTIONS: dict[str, Callable[[Any, str], Any]] = {
         NAMED, {"c": c, "x": X[:, 1]}, Y, neighbours=near, **ENOUGH
     ),
     "evaluated exposure": lambda c, near: privtail.evaluate(
-        AMOUNTS, X, COUNTS, exposure=c, power=1.5, neighbours=near, **ENOUGH
+        RATES, X, COUNTS, exposure=c, power=1.5, neighbours=near, **ENOUGH
     ),
     "evaluated amounts": lambda c, near: privtail.evaluate(
         AMOUNTS, X, c, power=2, neighbours=near, **ENOUGH
