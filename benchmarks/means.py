@@ -130,7 +130,10 @@ def laws() -> dict[str, dict[str, tuple[Any, float]]]:
             "lognormal(0, 2.5)": (lambda rng, n: rng.lognormal(0, 2.5, n), math.exp(3.125)),
             "Pareto(1.1)": (lambda rng, n: rng.pareto(1.1, n), 10.0),
             "normal, 1 % exponential(20)": (
-                lambda rng, n: mixed(rng, n, 0.99, rng.normal(0, 1, n), rng.exponential(20, n)), 0.2,
+                lambda rng, n: mixed(
+                    rng, n, 0.99, rng.normal(0, 1, n), rng.exponential(20, n)
+                ),
+                0.2,
             ),
             "normal(10, 1), 10 % lognormal(4, 1)": (
                 lambda rng, n: mixed(rng, n, 0.9, rng.normal(10, 1, n), rng.lognormal(4, 1, n)),
