@@ -292,6 +292,16 @@ def test_what_follows_from_released_gains(gains, coin, kept, significant, part, 
     assert decision.margin_factor == pytest.approx(part, rel=0.6)
 
 
+@pytest.mark.parametrize("middle", [-3.0, 3.0])
+def test_the_ends_of_margins_are_in_order_for_a_base_beyond_them(middle):
+    """The count of one label was above n: fits failed after the charge."""
+    ends = (-2.0, 2.0)
+    asked = Candidate(0.1, 0.125, ends), Candidate(1, 4.0, ends), Candidate(1, 4.0, (-1.0, 1.0))
+    gains = np.array([-0.5, -0.5, -0.5])
+    _, (low, high) = label_decision(asked, gains, 0.01, 0.01, middle, Tuning(), even=False)
+    assert -2.0 <= low <= high <= 2.0
+
+
 @pytest.mark.parametrize(
     ("whole", "quarter", "kept", "most"),
     [(0.05, 0.04, True, 1.0), (-0.05, 0.0, True, 0.25), (-0.05, -0.05, False, 1.0)],

@@ -60,13 +60,13 @@ def near(estimate: Any, truth: float, wide: float) -> None:
 def test_numbers_agree_with_scikit_learn(numbers):
     X, y = numbers
     model = DPLinearRegression(epsilon=1, **QUIET).fit(X[:5000], y[:5000])
-    found = evaluate(model, X, y, epsilon=2, **QUIET)
+    found = evaluate(model, X, y, epsilon=2, **(QUIET | {"random_state": 1}))
     said = model.predict(X)
-    near(found["mae"], metrics.mean_absolute_error(y, said), 0.15)
-    near(found["rmse"], metrics.root_mean_squared_error(y, said), 0.25)
-    near(found["r2"], metrics.r2_score(y, said), 0.15)
-    near(found["constant_rmse"], y.std(), 0.6)
-    near(found["constant"], y.mean(), 0.8)
+    near(found["mae"], metrics.mean_absolute_error(y, said), 0.1)
+    near(found["rmse"], metrics.root_mean_squared_error(y, said), 0.15)
+    near(found["r2"], metrics.r2_score(y, said), 0.1)
+    near(found["constant_rmse"], y.std(), 0.3)
+    near(found["constant"], y.mean(), 0.4)
 
 
 def test_labels_agree_with_scikit_learn(labels):

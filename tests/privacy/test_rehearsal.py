@@ -54,7 +54,9 @@ CONTAINERS = {
 }
 FITS = {
     "ridge": lambda rows, ledger: DPRidge(ledger=ledger).fit(rows, X[:, 0]),
-    "labels": lambda rows, ledger: DPLogisticRegression(ledger=ledger).fit(rows, X[:, 0] > 0),
+    "labels": lambda rows, ledger: DPLogisticRegression(epsilon=4.0, ledger=ledger).fit(
+        rows, X[:, 0] > 0
+    ),
     "sparse": lambda rows, ledger: DPSparseRegressor(1, ledger=ledger).fit(rows, X[:, 0]),
     "mean": lambda rows, ledger: DPMean(ledger=ledger).fit(rows),
     "scaler": lambda rows, ledger: DPScaler(with_centering=False, ledger=ledger).fit(rows),

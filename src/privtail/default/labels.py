@@ -195,7 +195,7 @@ def label_decision(
         return _without_losses(decision, uncut[1:], gains[1:], least), ends
     if ends == candidates[1].ends and gains[1] <= least:
         reach = tuning.sure * factor * typical
-        ends = max(ends[0], middle - reach), min(ends[1], middle + reach)
+        ends = tuple(np.clip([middle - reach, middle + reach], *ends).tolist())
     return decision, ends
 
 
