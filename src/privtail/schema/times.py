@@ -38,7 +38,7 @@ def declared_cells(
     if arrow is not None:
         arrow = arrow.value_type if str(arrow).startswith("dictionary") else arrow
         return typed_times(what, declared, arrow) if is_day_or_time(arrow) else tuple(declared)
-    inner = dtype.categories.dtype if library == "pandas" and str(dtype) == "category" else dtype
+    inner = _of_cells(dtype, library)
     name = str(inner).lower()
     if not name.startswith(("date", "duration", "timedelta")):
         return tuple(declared)
@@ -53,10 +53,14 @@ def declared_cells(
 
 def holds_times(dtype: Any, library: str) -> bool:
     """Whether a column of this public type holds days, times or durations."""
-    if library == "pandas" and str(dtype) == "category":
-        dtype = dtype.categories.dtype
-    name = str(getattr(dtype, "pyarrow_dtype", dtype)).lower()
+    inner = _of_cells(dtype, library)
+    name = str(getattr(inner, "pyarrow_dtype", inner)).lower()
     return name.startswith(("date", "duration", "time"))
+
+
+def _of_cells(dtype: Any, library: str) -> Any:
+    """The type of the cells, also of a column of pandas' categories."""
+    return dtype.categories.dtype if library == "pandas" and str(dtype) == "category" else dtype
 
 
 def _read(declared: Any, wanted: str) -> datetime | timedelta | None:

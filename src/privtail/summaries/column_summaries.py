@@ -331,7 +331,7 @@ class _Search:
         self._shows_tails = clear and kept and not (fixed or release.pooled)
         self._windows = [Window() for _ in range(count)]
         self._left: list[list[WindowHistogram]] = [[] for _ in range(count)]
-        self._hidden, self._tails = np.zeros((2, count), dtype=np.bool_)
+        self._hidden = np.zeros(count, dtype=np.bool_)
         self._sums, self._times = np.zeros((count, len(POWERS.edges) + 1)), np.zeros(count)
         self.found, self._first, self._coarser = (Summary.declared(count) for _ in range(3))
 
@@ -412,9 +412,9 @@ class _Search:
         """Counts distances from the median from now on, in columns far from zero with a scale."""
         found = self.found
         far = found.detected & found.scale_known & (np.abs(found.centres) > AWAY * found.scales)
-        for j in np.flatnonzero(far & ~self._tails).tolist():
+        moved = np.array([window.cells is DISTANCES for window in self._windows])
+        for j in np.flatnonzero(far & ~moved).tolist():
             self._move(j, Window(DISTANCES, float(found.centres[j]), float(found.scales[j])))
-            self._tails[j] = True
 
     def _count_gaps(self, stds: Doubles) -> None:
         """Counts the numbers in columns with missing values, by the powers of two."""

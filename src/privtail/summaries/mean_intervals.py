@@ -9,7 +9,6 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from privtail.summaries.histograms import Cells, Histogram, bonferroni
 from privtail.summaries.summary import Summary
@@ -87,8 +86,13 @@ class WindowHistogram:
     @property
     def ends(self) -> tuple[Doubles, Doubles]:
         """Lower and upper ends of all cells; the outermost have none."""
-        edges = self.middle + self.half * self.cells.edges
+        edges = self.edges
         return np.append(-math.inf, edges), np.append(edges, math.inf)
+
+    @property
+    def edges(self) -> Doubles:
+        """The edges between cells, in the units of the column."""
+        return self.middle + self.half * self.cells.edges
 
     def shown(self, n: int) -> tuple[float, float] | None:
         """The ends of the cells that stand out from the noise; None if no bounded cell does."""
@@ -213,8 +217,7 @@ class CutRange:
         If no rows show beyond an edge before ``end``, the part falls with `TAIL_POWER` from there.
         """
         far = self._times * max(end, self._size)
-        rows, std = self._count(side, end, far)
-        most = min(max(rows, 0.0) + NOISE_BOUND * std, hidden)
+        most = min(_most(*self._count(side, end, far)), hidden)
         if end < self._size:
             return self._part(most, 1 / self._times, TAIL_POWER), TAIL_POWER
         power = self._power(side, end, most)
@@ -222,7 +225,7 @@ class CutRange:
         for near in self._edges(side, end / SPAN, end / self._times).tolist():
             rows, std = self._count(side, near, far)
             if rows <= NOISE_BOUND * std:
-                part = self._part(max(rows, 0.0) + NOISE_BOUND * std, near / far, TAIL_POWER)
+                part = self._part(_most(rows, std), near / far, TAIL_POWER)
                 tails.append((part * (near / end) ** TAIL_POWER, TAIL_POWER))
         return min(tails, key=lambda tail: tail[0] / (tail[1] - 1))
 
@@ -260,8 +263,7 @@ class CutRange:
 
     def _edges(self, side: int, near: float, far: float) -> Doubles:
         """The distances of the edges of cells on one side between two distances."""
-        one = self._histograms[self._chosen]
-        distances = side * (one.middle + one.half * one.cells.edges - self._centre)
+        distances = side * (self._histograms[self._chosen].edges - self._centre)
         return distances[(distances >= near) & (distances <= far)]
 
     def _endless(self, side: int, end: float, moment: int = 1) -> bool:
@@ -300,7 +302,7 @@ class CutRange:
         """
         far, cells = self._times * distance, sum(len(one.counts) for one in self._histograms)
         rows = max(self._count(side, distance, far)[0], 0.0) / (self._times**TAIL_POWER - 1)
-        level = -float(ndtri(ndtr(-NOISE_BOUND) / max(cells, 1)))
+        level = bonferroni(NOISE_BOUND, max(cells, 1))
         low, high = sorted((self._centre + side * far, side * math.inf))
         return any(one.rises(low, high, rows, level) for one in self._histograms)
 
@@ -346,6 +348,11 @@ def cut_range_of(
     while cut.goes_on(columns):
         cut = replace(cut, distance=2 * cut.distance)
     return cut
+
+
+def _most(rows: float, std: float) -> float:
+    """An upper bound of a count, by the law of its noise."""
+    return max(rows, 0.0) + NOISE_BOUND * std
 
 
 def _missing(
