@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from privtail.algorithms import TABLE
-from privtail.algorithms.theory import PROMISES, WITHOUT, Setting, promises
+from privtail.algorithms.theory import MEANS, PROMISES, WITHOUT, Setting, promises
 from privtail.errors import InvalidInput
 
 HERE = Setting(n=100_000, d=20, epsilon=1.0)
@@ -24,7 +24,7 @@ def exponent(promise, name, factor=4.0):
 def test_promises_are_on_rows_of_the_table():
     promised = {p.name for p in PROMISES}
     assert promised.isdisjoint(WITHOUT)
-    assert promised | set(WITHOUT) == {row.name for row in TABLE} | {"auto"}
+    assert promised | set(WITHOUT) == {row.name for row in TABLE} | set(MEANS) | {"auto"}
     assert len({(p.name, p.theorem) for p in PROMISES}) == len(PROMISES)
 
 
@@ -47,6 +47,10 @@ def test_more_records_and_more_budget_promise_less_risk(promise):
         ("proximal-gradient", 0, 2.0, "d", 0.25),
         ("median-of-means-descent", 1, 1.5, "n", -2 / 3),
         ("median-of-means-descent", 1, 1.5, "d", 4 / 3),
+        ("truncated-mean", 0, 1.5, "n", -1 / 3),
+        ("truncated-mean", 0, 1.5, "d", 0.0),
+        ("truncated-mean", 1, 1.5, "epsilon", -1 / 3),
+        ("truncated-mean", 1, 1.5, "d", 2 / 3),
         ("sparse-peeling", 0, 2.0, "n", -1.0),
         ("net-search", 0, 1.25, "n", -0.2),
         ("truncated-lasso", 0, 2.0, "n", -0.4),

@@ -68,7 +68,7 @@ class Promise:
 
     Attributes
     ----------
-    name : of the row of `TABLE`.
+    name : of the row of `TABLE`, or of `MEANS`.
     theorem : in its paper.
     quantity : what is bounded.
     formula : as text; logarithms that the paper hides in O~ are left out.
@@ -91,6 +91,7 @@ class Promise:
 
 
 _RISK, _GRADIENT, _GAP = "excess risk", "norm of the gradient", "Frank-Wolfe gap"
+_DISTANCE = "distance to the mean"
 _DISPUTED = "its proof is disputed: docs/mathematics.md#disputed-proofs"
 _NONCONVEX = "a Lipschitz and smooth loss, not convex"
 
@@ -228,6 +229,24 @@ PROMISES: tuple[Promise, ...] = (
         least=_STRONG_LEAST,
     ),
     Promise(
+        name="truncated-mean", theorem="theorem 1", quantity=_DISTANCE,
+        formula="(sqrt(log(1/delta)) / (n eps))^(v/(1+v)), 1 + v = moments",
+        bound=lambda s: (math.sqrt(s.logs) / s.data) ** s.saved,
+        assumes="one column, moments of this order, which the method is told",
+        studies=("tao2022-mean-n", "tao2022-mean-epsilon"), line="Algorithm 1",
+        least=LowerBound(
+            theorem="Tao et al. 2022, theorem 2", formula="(1 / (n eps))^((k-1)/k), k = moments",
+            bound=lambda s: s.data**-s.saved,
+        ),
+    ),
+    Promise(
+        name="truncated-mean", theorem="theorem 3", quantity=_DISTANCE,
+        formula="sqrt(d) (sqrt(d log(1/delta)) / (n eps))^(v/(1+v)), the best tau, 1 + v = moments",
+        bound=lambda s: math.sqrt(s.d) * (math.sqrt(s.d * s.logs) / s.data) ** s.saved,
+        assumes="d columns, medians of groups, moments of this order",
+        studies=("tao2022-medians-n", "tao2022-medians-d"), line="Algorithm 3",
+    ),
+    Promise(
         name="sparse-peeling", theorem="theorem 10", quantity=_RISK,
         formula="s^((1+2v)/(1+v)) (log(d) / (n eps))^(2v/(1+v)), 1 + v = moments",
         bound=lambda s: (
@@ -279,7 +298,10 @@ PROMISES: tuple[Promise, ...] = (
         assumes="strongly convex and smooth, a sparse model",
     ),
 )  # fmt: skip
-"""By row of `privtail.algorithms.TABLE`; other rows are in `WITHOUT`."""
+"""By row of `privtail.algorithms.TABLE`, or of `MEANS`; other rows are in `WITHOUT`."""
+
+MEANS = {"truncated-mean": "privtail mean --method truncated"}
+"""Means of papers, which are no rows of the table, and what runs them."""
 
 WITHOUT = {
     "auto": "it is from no paper",

@@ -18,7 +18,9 @@ def theory(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", show_default=False, help="One that privtail algorithms lists."
+            metavar="NAME",
+            show_default=False,
+            help="One that privtail algorithms lists, or truncated-mean.",
         ),
     ],
     n: Annotated[int, typer.Option("--n", show_default=False, help="Number of rows.")],
