@@ -1,10 +1,10 @@
-"""Names that were misspelt, and Greek letters where they cannot be shown."""
+"""Names that were misspelt or left out, and Greek letters where they cannot be shown."""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -49,3 +49,11 @@ def printable(text: str, stream: Any = None) -> str:
     except LookupError:
         return text.translate(_NAMES)
     return text
+
+
+def said_of_left_out(left_out: Sequence[str]) -> tuple[str, ...]:
+    """The sentence about columns that an answer leaves out; nothing where there are none."""
+    if not left_out:
+        return ()
+    names = ", ".join(map(str, left_out))
+    return (f"These columns are left out because they hold no numbers: {names}.",)

@@ -66,6 +66,17 @@ def test_counts_of_categories_share_the_budget() -> None:
     assert both.conf_int().min() == 0
 
 
+@pytest.mark.parametrize("written", [["North", "South"], ["2020-01-01"]])
+def test_counts_that_noise_hides_are_warned_of(written: list[str]) -> None:
+    """Declared categories that no cell equals, such as text beside an object column of times."""
+    table = pd.DataFrame({"region": ["north", "south"] * 500})
+    if written == ["2020-01-01"]:
+        times = [dt.datetime(2020, 1, 1)] * 1000  # noqa: DTZ001
+        table = pd.DataFrame({"region": pd.Series(times, dtype=object)})
+    with pytest.warns(AccuracyWarning, match="perhaps no row has a declared category"):
+        privtail.private_count(table, by="region", categories=written, epsilon=1, **SIMULATED)
+
+
 def test_a_column_that_misses_cells_leaves_the_others_alone() -> None:
     found = privtail.private_quantile(frame()[["x", "paid"]], [0.25, 0.5], epsilon=2, **SIMULATED)
     np.testing.assert_allclose(found.count, [3000, N], atol=5 * found.count_std.max())

@@ -137,6 +137,16 @@ def test_all_containers_say_the_same_and_the_statement_verifies(tmp_path: Path) 
         private_correlation(table, epsilon=1, confidence=1.5)
 
 
+@pytest.mark.parametrize("ask", [private_covariance, private_correlation])
+def test_columns_of_text_are_left_out_and_named(ask: Any) -> None:
+    found = ask(frame(), epsilon=20, **SIMULATED)
+    assert found.left_out == ("text",)
+    said = "These columns are left out because they hold no numbers: text."
+    assert said in repr(found)
+    assert said in found._repr_html_()
+    assert found.to_dict()["left_out"] == ["text"]
+
+
 def test_one_column_has_no_correlation() -> None:
     """A text column is none of numbers: what is left is refused before the charge."""
     frame = pd.DataFrame({"x": np.arange(50.0), "city": "Oslo"})

@@ -12,6 +12,7 @@ from privtail.calibration import calibrated
 from privtail.compilation import steady
 from privtail.describe.estimates import CountEstimate
 from privtail.describe.tabled import tabled
+from privtail.errors import AccuracyWarning, warn
 from privtail.ledgers import interruptible
 from privtail.promised import Promised
 from privtail.statement import state
@@ -22,6 +23,11 @@ from privtail.trusted.mechanisms.noise import GaussianNoise
 
 BELOW_ALL = [-float(np.finfo(np.float64).max)]
 """One edge that no number lies below."""
+
+ALL_HIDDEN = (
+    "Noise hides every one of these counts, so perhaps no row has a declared category. Compare how "
+    "they are written with the cells, and their type with that of the column; or spend more."
+)
 
 
 @interruptible
@@ -86,6 +92,11 @@ def private_count(
     BudgetExceeded
         If the ledger has too little left. No row was read.
 
+    Warns
+    -----
+    AccuracyWarning
+        If noise hides the count of every category.
+
     Examples
     --------
     >>> import pandas as pd
@@ -125,4 +136,7 @@ def private_count(
     std = law.event(answer.sensitivity).std
     value = answer.release(law)
     found = value if grouped else float(value[0])
-    return CountEstimate(found, std, table.groups if grouped else (), state(curator))
+    estimate = CountEstimate(found, std, table.groups if grouped else (), state(curator))
+    if grouped and not np.any(estimate.conf_int()[:, 0] > 0):
+        warn(ALL_HIDDEN, AccuracyWarning)
+    return estimate

@@ -15,11 +15,11 @@ from privtail.calibration import calibrated
 from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
 from privtail.describe.products import MeanProducts, Products
-from privtail.describe.tabled import tabled
+from privtail.describe.tabled import Tabled, tabled
 from privtail.errors import AccuracyWarning, InvalidInput, warn
 from privtail.ledgers import interruptible
 from privtail.promised import Promised
-from privtail.spelling import printable, with_interval
+from privtail.spelling import printable, said_of_left_out, with_interval
 from privtail.statement import Statement, state
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.ledger import Ledger
@@ -53,6 +53,8 @@ class MatrixEstimate:
         What was spent.
     warnings_ : tuple of str
         What was warned of.
+    left_out : tuple of str
+        Columns that hold no numbers.
 
     Examples
     --------
@@ -72,6 +74,7 @@ class MatrixEstimate:
     confidence: float
     privacy_: Statement
     warnings_: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     def conf_int(self) -> Doubles:
         """Ends (d, d, 2) of the intervals."""
@@ -87,6 +90,7 @@ class MatrixEstimate:
                 for name, table in tables.items()
             },
             "confidence": self.confidence,
+            "left_out": list(self.left_out),
             "statement": self.privacy_.to_json(),
         }
 
@@ -108,7 +112,8 @@ class MatrixEstimate:
             + ("" if self.reliable[j, k] else "  not reliable")
             for j, k in zip(*np.triu_indices(len(self.columns)), strict=True)
         ]
-        return printable("\n".join([*lines, self.privacy_.headline]))
+        remarks = said_of_left_out(self.left_out)
+        return printable("\n".join([*lines, *remarks, self.privacy_.headline]))
 
     def _repr_html_(self) -> str:
         d = range(len(self.columns))
@@ -122,7 +127,14 @@ class MatrixEstimate:
         star = "" if self.reliable.all() else "* not reliable: noise may hide it."
         said = f"[...] is a {100 * self.confidence:g} % interval."
         head = ("", *map(str, self.columns))
-        return views.table(head, rows, (said, star, *self.warnings_, self.privacy_.headline))
+        notes = (
+            said,
+            star,
+            *self.warnings_,
+            *said_of_left_out(self.left_out),
+            self.privacy_.headline,
+        )
+        return views.table(head, rows, notes)
 
 
 @interruptible
@@ -208,7 +220,7 @@ def private_covariance(
         epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
     )  # fmt: skip
-    names, products, statement = _released(
+    table, products, statement = _released(
         data, promised, "private_covariance", confidence, least=1
     )
     z = normal_quantile(confidence)
@@ -217,7 +229,7 @@ def private_covariance(
     low = products.value - half_width - products.below
     high = products.value + half_width + products.above
     np.fill_diagonal(low, np.maximum(np.diag(low), 0.0))
-    return _told(names, value, low, high, np.isfinite(high - low), confidence, statement)
+    return _told(table, value, low, high, np.isfinite(high - low), confidence, statement)
 
 
 @interruptible
@@ -298,7 +310,7 @@ def private_correlation(
         epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
     )  # fmt: skip
-    names, products, statement = _released(
+    table, products, statement = _released(
         data, promised, "private_correlation", confidence, least=2
     )
     value, low, high = products.correlations(normal_quantile(confidence))
@@ -306,13 +318,13 @@ def private_correlation(
         value = _semidefinite(value)
         root = np.sqrt(np.diag(value))
         value = np.clip(value / np.outer(root, root), -1.0, 1.0)
-    return _told(names, value, low, high, high - low < 2, confidence, statement)
+    return _told(table, value, low, high, high - low < 2, confidence, statement)
 
 
 def _released(
     data: Any, promised: Promised, label: str, confidence: float, *, least: int
-) -> tuple[tuple[str, ...], Products, Statement]:
-    """Names of columns, their released products, and the statement."""
+) -> tuple[Tabled, Products, Statement]:
+    """The table, released products of its columns, and the statement."""
     normal_quantile(confidence, "confidence")  # refuses what is none, before anything is charged
     data, promised = promised.over(data)
     table = tabled(data, leave_out=True)
@@ -323,20 +335,22 @@ def _released(
     curator = table.curator(promised, label, intercept=True)
     asked = MeanProducts()
     multiplier = calibrated(curator, lambda m: asked.plan(m, curator.problem))
-    return table.names, asked.run(curator, multiplier), state(curator)
+    return table, asked.run(curator, multiplier), state(curator)
 
 
 def _told(
-    names: tuple[str, ...], value: Doubles, low: Doubles, high: Doubles,
+    table: Tabled, value: Doubles, low: Doubles, high: Doubles,
     reliable: NDArray[np.bool_], confidence: float, statement: Statement,
 ) -> MatrixEstimate:  # fmt: skip
     """The estimate, and a warning where some entries are not reliable."""
-    upper = np.triu_indices(len(names))
+    upper = np.triu_indices(len(table.names))
     hidden, d = int(np.sum(~reliable[upper])), len(upper[0])
     warned = (NOT_RELIABLE.format(count=hidden, d=d, what="entries"),) if hidden else ()
     for text in warned:
         warn(text, AccuracyWarning)
-    return MatrixEstimate(names, value, low, high, reliable, confidence, statement, warned)
+    return MatrixEstimate(
+        table.names, value, low, high, reliable, confidence, statement, warned, table.left_out
+    )
 
 
 def _semidefinite(matrix: Doubles) -> Doubles:

@@ -22,7 +22,7 @@ from privtail.describe.tabled import tabled
 from privtail.errors import AccuracyWarning, InvalidInput, warn
 from privtail.ledgers import interruptible
 from privtail.promised import Promised
-from privtail.spelling import digits, printable
+from privtail.spelling import digits, printable, said_of_left_out
 from privtail.statement import Statement, state
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.curator import Curator
@@ -202,10 +202,8 @@ class Summary:
     def _remarks(self) -> list[str]:
         facts = [x for column in self.columns.values() for x in column.values()]
         stars = [] if all(x.reliable for x in facts) else ["* not reliable: noise may hide it."]
-        names = ", ".join(map(str, self.left_out))
-        left = [f"These columns are left out because they hold no numbers: {names}."]
         persons = [BEYOND] * (self.privacy_.max_rows is not None)
-        return stars + left * bool(self.left_out) + persons
+        return [*stars, *said_of_left_out(self.left_out), *persons]
 
     def _repr_html_(self) -> str:
         head, *rows = self.table()

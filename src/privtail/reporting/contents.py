@@ -14,6 +14,7 @@ from typing import Any
 from privtail.errors import InvalidInput
 from privtail.json_files import json_of
 from privtail.model import Model
+from privtail.spelling import said_of_left_out
 from privtail.statement import Statement
 from privtail.views import Row, bins
 
@@ -269,6 +270,7 @@ def _matrix(written: Mapping[str, Any], file: str) -> Content:
             f"{_counted(statement.n, 'row')}."
         ),
         f"Intervals of {100 * written['confidence']:g} % allow for noise, sampling and clipping.",
+        *said_of_left_out(written.get("left_out", ())),
     )
     title, zero = what.capitalize(), what == "correlation"
     return Content(title, described, rows, zero, None, (statement,), statement.notes, file)
@@ -285,12 +287,7 @@ def _summary(written: Mapping[str, Any], file: str) -> Content:
         "Counts and shares of missing cells describe these rows. Their intervals allow for noise.",
         "Other intervals are for the population. They allow for noise, sampling and clipping.",
     )
-    if written.get("left_out"):
-        left = ", ".join(map(str, written["left_out"]))
-        described = (
-            *described,
-            f"These columns are left out because they hold no numbers: {left}.",
-        )
+    described = (*described, *said_of_left_out(written.get("left_out", ())))
     if statement.max_rows is not None:
         described = (*described, "Cells of rows beyond max_rows of a person count as missing.")
     parts = tuple(_column(name, facts, file) for name, facts in written["columns"].items())
