@@ -57,8 +57,8 @@ class Result:
           in standard deviations of their noise;
         - ``feature_location``, ``feature_scale``, ``feature_used``; ``target_location`` and
           ``target_scale`` of a numeric target;
-        - ``clipping_threshold``: where residuals were clipped at last; ``row_length``: the length
-          to which longer rows were shrunk;
+        - ``clipping_threshold`` of the last residuals (of squares, in units of the target), and
+          ``row_length``, to which longer rows were shrunk (in scales of the features);
         - ``reach``, of numbers: how many lengths of their tails predictions may extend;
         - ``margins_kept``, of labels: the factor by which margins were shrunk.
     rows : tuple of float

@@ -56,8 +56,8 @@ class StartAtInterceptOnly:
 
     A loss with a curvature takes one Newton step from the released median (for squares, to the
     mean). The step is shrunk by 1 / (1 + (noise / deviation)^2), because a mean is within one
-    deviation of the median. A quantile begins at that of a Gaussian and moves by `at_quantile`,
-    between the quartiles only within their histogram cells, because half of the targets may tie.
+    deviation of the median. A quantile begins at that of a Gaussian and moves by `at_quantile`. One
+    between the quartiles stays within their histogram cells, because half of the targets may tie.
     """
 
     mean: MeanDerivative
@@ -96,7 +96,7 @@ class FitIntercept:
 
     The descent clips residuals, so its intercept is closer to a median. The new intercept is that
     of the intercept-only model, less the slopes times the released means of the features, plus the
-    mean residual of that model. Residuals are clipped where the bias of clipping equals the noise.
+    mean residual that this leaves. Residuals are clipped where the bias of clipping is the noise.
     Predictions are clipped, or a few rows with codes would move the mean. The intercept-only model
     moves by the same amount, so that the acceptance test measures the gain of the slopes alone.
     """

@@ -3,9 +3,9 @@
 `ScaledDescent.choose_stages` chooses the stages from public numbers: n, d, the kind of the target
 and the noise multiplier. `plan` lists their releases, and `run` makes them. To read the default,
 begin with `choose_stages` and the three lists below it, for numbers, amounts and labels. Each entry
-is a stage with its budget weight (`Tuning`). `finish._reasons` lists why a fit returns a constant:
-most often `Accept` or `AcceptLabels` found no gain. ``model.plan(n, d)`` prints the releases, and
-the fraction of the budget of each stage. ``docs/background/how-it-works.md`` explains.
+is a stage with its budget weight (`Tuning`). ``report_["reasons"]`` says why a fit returned a
+constant (`finish._reasons`): most often `Accept` or `AcceptLabels` found no gain. All releases and
+the cost of each stage are in ``model.plan(n, d)``. See ``docs/background/how-it-works.md``, too.
 """
 
 from __future__ import annotations

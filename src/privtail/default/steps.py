@@ -159,7 +159,7 @@ class Descend:
         After the residual histogram it is the quantile 1 - `_clipped_fraction` of absolute
         residuals (a higher one for rare labels), or the threshold before if that is lower. Before,
         it is that quantile of Gaussian residuals with the scale of the target; for labels the
-        largest derivative at the intercept-only model; for a kink the bound of the derivatives.
+        largest derivative at the intercept-only model; for a loss with a kink its largest one.
 
         A quantile is too low where few rows carry the mean: for counts, amounts, and squares of a
         target that is mostly zero. The threshold is then at least the one at which the bias of

@@ -23,18 +23,18 @@ class Tuning:
         for second moments, the residual histogram, and each mean derivative and mean gain.
     steps : number of gradients of the descent; a fifth of them come before the residual histogram.
     momentum : fraction of the last move that is added to a step; none for a loss with a kink.
-    clipped_fraction : fraction of the residuals that is clipped: the threshold is the quantile
-        1 - clipped_fraction of absolute residuals. It is smaller for rare labels. For counts and
-        amounts, also the largest fraction of the mean that clipping may take off.
+    clipped_fraction : least fraction f of the residuals that is clipped: the threshold is the
+        quantile 1 - f of absolute residuals. For rare labels f is smaller. For counts and amounts,
+        ``clipped_fraction`` is also the largest fraction of the mean that clipping may take off.
     half_clipped_noise : relative noise of a gradient at which half of the residuals are clipped. At
-        relative noise r the fraction is r / (r + half_clipped_noise), or ``clipped_fraction`` if
-        that is more.
+        relative noise r (`Descend.relative_noise`) f is r / (r + half_clipped_noise) if that is
+        more than ``clipped_fraction``. To clip less under much noise, raise it.
     label_row_fraction : rows of labels are shrunk to this fraction of a typical length.
     max_noise_walk : how far noise alone may move the prediction of a typical row in one descent, in
         scales of the target or in log-odds. Step sizes follow from it.
-    spurious_contraction : bias of the contraction per step that is estimated from gradients, times
-        (number of steps) / (1 - momentum). A random walk of T steps gives 3, from T / 2 over
-        T^2 / 6. A descent that begins far from the optimum gives less.
+    spurious_contraction : bias of the contraction of a step, as estimated from gradients, times
+        (number of steps) / (1 - momentum). For a random walk of T steps it is 3, from T / 2 over
+        T^2 / 6. For a descent that begins far from the optimum it is less.
     max_moments : second moments are released for at most this number of coordinates.
     intercept_moves : number of mean derivatives that move an intercept to a quantile, a target to
         its median before a selection, or a rate if there are exposures.
