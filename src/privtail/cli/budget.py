@@ -19,7 +19,7 @@ def budget(
         float | None, typer.Option(show_default=False, help="Start the ledger with this total.")
     ] = None,
     delta: Annotated[
-        float | None, typer.Option(show_default=False, help="Total δ, at most 1/(10 rows).")
+        float | None, typer.Option(show_default=False, help="Total δ; keep it at most 1/(10 rows).")
     ] = None,
     neighbours: Annotated[
         Literal["replace_one", "zero_out"] | None,

@@ -68,7 +68,7 @@ def mean(
 
     Several columns share one budget. No bound on the data is needed: centre and scale are estimated
     privately, from the same budget. A row without a number in one of the columns does not count.
-    How many rows do is estimated too. The intervals of 95 % are for the means of these rows.
+    How many count is estimated too. The intervals of 95 % are for the means of these rows.
 
     With --by there is a mean for each group of rows, and all groups share one budget. A missing
     cell is then left out of its own column alone.

@@ -20,8 +20,8 @@ By = Annotated[
     typer.Option(
         metavar="COLUMN=A,B,C",
         show_default=False,
-        help="For each of these values of a column. Rows with other values are in no group. "
-        "Repeat it for a second column.",
+        help="One result for each of these values of a column. Rows with other values are in no "
+        "group. Repeat it for a second column.",
     ),
 ]
 

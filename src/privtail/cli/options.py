@@ -45,8 +45,8 @@ Scratch = Annotated[
     typer.Option(
         metavar="DIR",
         show_default="the folder for temporary files, if it has room",
-        help="Where decoded rows are kept, in a file without a name that ends with the command. "
-        "none: decode the file in every pass.",
+        help="Folder for decoded rows: a file without a name, which goes away with the command. "
+        "none: decode the data in every pass.",
     ),
 ]
 
@@ -86,7 +86,7 @@ class Written:
         typer.Option(
             metavar="TEXT",
             show_default=False,
-            help="How comments begin. They are skipped above the header, and empty rows below it.",
+            help="How a comment line begins: skipped above the header, an empty row below it.",
         ),
     ] = None
     partition_columns: Annotated[
@@ -140,7 +140,7 @@ class Promise:
             metavar="FILE",
             show_default=False,
             help="Charge this ledger; privtail budget starts one. "
-            "Without it the command runs, and nothing adds its cost to that of others.",
+            "Without it nothing adds this cost to that of other commands.",
         ),
     ] = None
 
@@ -230,8 +230,8 @@ class Persons:
         typer.Option(
             metavar="M",
             show_default=False,
-            help="How many rows of one person count, with --groups; others are left out. Take a "
-            "number so that few rows are left out.",
+            help="How many rows of one person count, with --groups; others are left out. Choose it "
+            "so that few are.",
         ),
     ] = None
 

@@ -74,9 +74,9 @@ class Declared:
         typer.Option(
             metavar="TEXT",
             show_default=False,
-            help="A function of columns, in place of its column: 'bins(age, 20, 40)', "
-            "'spline(age, 20, 40, 60)', 'log(pay, 1)'; 'cross(region, fuel)' beside them. Repeat "
-            "it.",
+            help="A function that replaces its column: 'bins(age, 20, 40)', 'spline(age, 20, 40, "
+            "60)', 'log(pay, 1)'; or 'cross(region, fuel)', which is added to its columns. Can be "
+            "repeated.",
         ),
     ] = None
     base_levels: Annotated[

@@ -35,10 +35,10 @@ def theory(
     """Say what the theorem of a published algorithm promises.
 
     It prints the bound on the risk with all constants set to 1, and without the logarithms that
-    the paper hides. So it says how the risk grows and falls, not how large it is. Where a paper
-    proves one, a lower bound for every private method follows. Then come the assumptions of the
-    theorem about the data, the experiments that measure it, and in a copy of the repository what
-    the nearest of them found. It reads no data of yours and costs nothing.
+    the paper hides. So it says how the risk grows and falls, not how large it is. A lower bound for
+    every private method follows, if the paper proves one. Then come the assumptions of the theorem
+    about the data, the experiments that measure it, and in a copy of the repository what the
+    nearest of them found. It reads no data of yours and costs nothing.
 
     For example:
       privtail theory catoni-descent --n 100000 --d 10 --epsilon 1
