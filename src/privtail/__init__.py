@@ -1,7 +1,7 @@
 """Differentially private learning on heavy-tailed data.
 
-Privacy holds for every input. Assumptions about values buy accuracy, never privacy. If one
-person may have several rows, you must say which.
+Privacy holds for every input. Assumptions about values buy accuracy, never privacy. If one person
+may have several rows, you must say which rows belong together.
 """
 
 from __future__ import annotations

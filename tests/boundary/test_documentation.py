@@ -8,6 +8,7 @@ import importlib
 import inspect
 import re
 import runpy
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -458,6 +459,28 @@ NO_PAGE = {"MODELS"}
 @pytest.mark.parametrize(("name", "most"), [("README.md", 170), ("CHANGELOG.md", 150)])
 def test_readme_and_changelog_stay_short(root, name, most):
     assert len((root / name).read_text(encoding="utf-8").splitlines()) <= most
+
+
+def test_the_readme_has_the_numbers_of_the_table_of_methods(root):
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    page = (root / "docs/which-method.md").read_text(encoding="utf-8")
+    said = re.search(r"^On (\d+) pairs .*? best on \d+ \((\d+)%\)", page, re.MULTILINE)
+    assert said is not None
+    assert f"There are {said[1]} pairs of a table and a budget" in readme
+    assert f"within 5 % of the best in {said[2]} % of the pairs" in " ".join(readme.split())
+    rows = re.findall(r"^\| ([^|]+) \| ([\d.e+]+) \| ([\d.e+]+) \| \d+ of", page, re.MULTILINE)
+    measured = {name: numbers for name, *numbers in rows}
+    shown = re.findall(r"^\| ([^|]+) \| [^|]+ \| (\d[^|]*) \| (\d[^|]*) \|$", readme, re.MULTILINE)
+    compared = 0
+    for names, *columns in shown:
+        for i, name in enumerate(names.split(", ")):
+            for text, number in zip(
+                (c.split(", ")[i] for c in columns), measured[name], strict=True
+            ):
+                unit = 10.0 ** int(Decimal(text).as_tuple().exponent)
+                assert abs(float(text) - float(number)) <= 0.51 * unit, (name, text, number)
+                compared += 1
+    assert compared == 10
 
 
 def test_code_names_sections_of_pages_that_are_there(root):
