@@ -156,10 +156,10 @@ class Descend:
     def threshold(self, fit: Fit) -> float:
         """The clipping threshold of residuals (of the derivative of the loss).
 
-        After the residual histogram it is the quantile 1 - `_clipped_fraction` of absolute
-        residuals (a higher one for rare labels), or the threshold before if that is lower. Before,
-        it is that quantile of Gaussian residuals with the scale of the target; for labels the
-        largest derivative at the intercept-only model; for a loss with a kink its largest one.
+        After the residual histogram it is the upper edge of the cell with the quantile 1 -
+        `_clipped_fraction` of absolute residuals (a higher one for rare labels), or the threshold
+        before if that is lower. Before, it is that of Gaussian residuals with the target's scale;
+        for labels the largest derivative at the intercept-only model; for a kink the largest one.
 
         A quantile is too low where few rows carry the mean: for counts, amounts, and squares of a
         target that is mostly zero. The threshold is then at least the one at which the bias of

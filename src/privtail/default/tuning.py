@@ -23,12 +23,12 @@ class Tuning:
         for second moments, the residual histogram, and each mean derivative and mean gain.
     steps : number of gradients of the descent; a fifth of them come before the residual histogram.
     momentum : fraction of the last move that is added to a step; none for a loss with a kink.
-    clipped_fraction : least fraction f of the residuals that is clipped: the threshold is the
-        quantile 1 - f of absolute residuals. For rare labels f is smaller. For counts and amounts,
-        ``clipped_fraction`` is also the largest fraction of the mean that clipping may take off.
-    half_clipped_noise : relative noise of a gradient at which half of the residuals are clipped. At
-        relative noise r (`Descend.relative_noise`) f is r / (r + half_clipped_noise) if that is
-        more than ``clipped_fraction``. To clip less under much noise, raise it.
+    clipped_fraction : least value of the fraction f: residuals are clipped at the quantile 1 - f of
+        their absolute values, rounded up to a power of sqrt 2. For rare labels f is smaller. For
+        counts and amounts it is also the largest fraction of the mean that clipping may take off.
+    half_clipped_noise : relative noise of a gradient at which f is 1/2. At relative noise r
+        (`Descend.relative_noise`) f is r / (r + half_clipped_noise), or ``clipped_fraction`` if
+        that is more. To clip less under much noise, raise ``half_clipped_noise``.
     label_row_fraction : rows of labels are shrunk to this fraction of a typical length.
     max_noise_walk : how far noise alone may move the prediction of a typical row in one descent, in
         scales of the target or in log-odds. Step sizes follow from it.
