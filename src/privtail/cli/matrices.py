@@ -50,8 +50,8 @@ def covariance(
 ) -> None:  # fmt: skip
     r"""Release private covariances of every two columns.
 
-    All share one budget, and no bound on the data is needed. A row without a number in one of the
-    columns does not count.
+    All pairs share one budget, and no bound on the data is needed. A row without a number in one of
+    the columns does not count.
 
     For example:
       privtail covariance claims.csv --column cost --column days --epsilon 1
@@ -72,8 +72,8 @@ def correlation(
 ) -> None:  # fmt: skip
     r"""Release private correlations of every two columns.
 
-    All share one budget, and no bound on the data is needed. A row without a number in one of the
-    columns does not count.
+    All pairs share one budget, and no bound on the data is needed. A row without a number in one of
+    the columns does not count.
 
     For example:
       privtail correlation claims.csv --column cost --column days --epsilon 1

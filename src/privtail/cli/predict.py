@@ -48,9 +48,9 @@ def predict(
     """Write one prediction for every row of a table, as CSV.
 
     Columns are found by name, in any order; others are ignored. A category that the model does not
-    know counts as none. Where a number is missing, the prediction is empty. A prediction tells
-    about the row it was made from: keep it as secret as that row. Features and predictions are
-    clipped to the ranges that the model holds, so that it does not extrapolate far.
+    know counts as none. Where a number is missing, the prediction is empty. A prediction reveals
+    its row, so keep it as secret as that row. Features and predictions are clipped to the ranges
+    that the model holds, so that it does not extrapolate far.
 
     For example:
       privtail predict model.json claims.csv --out predictions.csv

@@ -8,9 +8,9 @@ from privtail.default.tuning import Tuning
 
 AUTO = Row(
     "auto", "-", "-", ScaledDescent, "nothing",
-    "Gaussian histograms, second moments, gradients and gains; under much noise of many features a "
-    "noisy top s before them",
-    "(epsilon, delta) by Gaussian DP, with a top s by its bounded range",
+    "Gaussian histograms, second moments, gradients and mean gains; with many features and much "
+    "noise also a noisy top k, which selects features",
+    "(epsilon, delta) by Gaussian DP; the noisy top k by its bounded range",
 )  # fmt: skip
 """The default in the table of `privtail.algorithms`."""
 
