@@ -18,7 +18,6 @@ from privtail.default.labels import (
     MatchFrequencies,
     best_factor,
     label_decision,
-    margin_gap,
 )
 from privtail.default.preconditioner import Preconditioner
 from privtail.errors import AccuracyWarning, InvalidInput
@@ -32,7 +31,12 @@ from privtail.losses import (
     WeightedLoss,
     cut_to,
 )
-from privtail.losses.magnitudes import largest_derivative, unclamped
+from privtail.losses.magnitudes import (
+    largest_derivative,
+    longest_without_loss,
+    margin_gap,
+    unclamped,
+)
 from privtail.model.predicting import probabilities
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
@@ -276,7 +280,8 @@ def test_where_a_label_leads_margins_shrink_to_the_intercept_only_ones():
     [
         ([0.5, 0.05, 0.04], False, True, True, 1.0, (-9, 9)),  # as the law expects of right slopes
         ([0.5, 0.02, 0.09], False, True, True, 1.0, (-2, 2)),  # cut margins gain clearly more
-        ([0.5, -0.05, -0.02], False, True, True, 0.4, (-2, 2)),  # far margins lose: four lengths
+        ([0.5, 0.005, -0.02], False, True, True, 0.5, (-2.5, 2.5)),  # no sure gain: four lengths
+        ([0.5, -0.05, -0.02], False, True, True, 0.385, (-0.91, 0.91)),  # far margins lose
         ([0.013, 0.013, -0.1], False, True, False, 0.1, (-0.5, 0.5)),  # likely, and no more
         ([0.0, 0.0, 0.0], False, False, False, 0.1, (-0.5, 0.5)),
         ([0.0, 0.0, 0.0], True, True, False, 0.1, (-0.5, 0.5)),  # nothing to spoil
@@ -284,8 +289,8 @@ def test_where_a_label_leads_margins_shrink_to_the_intercept_only_ones():
     ],
 )
 def test_what_follows_from_released_gains(gains, coin, kept, significant, part, ends):
-    wide = (-9.0, 9.0)
-    asked = Candidate(0.1, 0.125, wide), Candidate(1, 4.0, wide), Candidate(1, 4.0, (-2.0, 2.0))
+    near, wide = unclamped(0.0, 0.125), (-9.0, 9.0)
+    asked = Candidate(0.1, 0.125, near), Candidate(1, 4.0, wide), Candidate(1, 4.0, (-2.0, 2.0))
     decision, found = label_decision(asked, np.array(gains), 0.01, 1.25, 0.0, Tuning(), even=coin)
     assert (decision.kept, decision.significant) == (kept, significant)
     assert found == pytest.approx(ends, rel=0.05)
@@ -370,6 +375,32 @@ def test_no_gain_is_clamped_between_the_ends_of_small_margins(middle, weights):
     )
     assert np.abs(gains[:, [0, -1]]).max(axis=0) == pytest.approx([clamp, clamp])
     assert np.abs(gains).max() == pytest.approx(clamp)
+
+
+@pytest.mark.parametrize("weights", [(1.0, 1.0), (0.5, 4.0)])
+@pytest.mark.parametrize("middle", [-4.0, 0.0, 2.0])
+def test_margins_that_gain_lose_nothing_when_they_grow_no_more_than_said(middle, weights):
+    """Whatever they are: most lie at the ends here, and labels are right in many ways."""
+    rng, bounds = np.random.default_rng(0), []
+    loss = WeightedLoss(loss=LogisticLoss(), weights=weights)
+    ends = np.subtract(unclamped(middle, 0.125, weights), middle)
+    for _ in range(200):
+        part, shift = rng.random(), rng.uniform(-1, 3)
+        offsets = np.where(rng.random(300) < part, rng.choice(ends, 300), rng.uniform(*ends, 300))
+        labels = (rng.logistic(size=300) < middle + shift * offsets / ends[1]).astype(float)
+
+        def gain(times, m=offsets, y=labels):
+            base = loss.values(np.full((300, 1), middle), y)
+            return float(np.mean(base - loss.values(middle + times * m[:, None], y)))
+
+        if gain(1.0) > 0:
+            times = longest_without_loss(middle, ends, gain(1.0), 30.0, max(weights))
+            bounds.append(times)
+            assert all(gain(part * times) >= -1e-12 for part in (0.1, 0.5, 1.0))
+    assert max(bounds) > 3
+    assert longest_without_loss(middle, ends, 1.0, 0.5) == 0.5
+    assert longest_without_loss(middle, ends, -0.1, 30.0) == 1.0
+    assert longest_without_loss(middle, ends, 0.0, 0.0) == 0.0
 
 
 def test_far_records_on_the_side_of_the_frequent_label_are_no_gain():

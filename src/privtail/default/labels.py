@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,8 @@ from scipy.special import expit
 from privtail.default.acceptance import Improvement
 from privtail.default.fit import Decision, Fit
 from privtail.default.tuning import Tuning
-from privtail.losses import LabelProbability, WeightedLoss, cut_to
-from privtail.losses.magnitudes import unclamped
+from privtail.losses import LabelProbability, WeightedLoss, cut_to, magnitudes
+from privtail.losses.magnitudes import margin_gap, normal_margins, unclamped
 from privtail.robust_means import BoundedMean
 from privtail.summaries.column_summaries import LOCATING_SNR
 from privtail.summaries.histograms import bonferroni, usable_rows
@@ -55,8 +55,7 @@ class CountLabels:
         counts += (fit.usable_rows[0] * problem.n - counts.sum()) / len(counts)
         counts = np.maximum(counts, max(1.0, std))
         if problem.intercept:
-            weights = fit.loss.weights if isinstance(fit.loss, WeightedLoss) else 1.0
-            logs = np.log(counts * weights)
+            logs = np.log(counts * _weights(fit))
             fit.w = fit.intercept_only = np.zeros((problem.rows, problem.outputs))
             fit.w[-1] = logs[1:] - logs[:1] if problem.outputs == 1 else logs - logs.mean()
         noise = fit.tuning.likely * math.sqrt(2) * std * len(counts) / problem.n
@@ -71,8 +70,7 @@ class CountLabels:
         return self.noise.event(problem.histogram(1, _labels(problem) - 1))
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A model of labels whose mean gain over the base is released.
 
     Its margins are those of the base plus ``factor`` times the fitted difference from the base,
@@ -127,7 +125,7 @@ class AcceptLabels:
             return
         fit.decision, fit.margin_range = label_decision(
             candidates, gains, deviation, typical, middle, fit.tuning,
-            even=even and not isinstance(fit.loss, WeightedLoss),
+            even=even and not isinstance(fit.loss, WeightedLoss), weight=max(_weights(fit)),
         )  # fmt: skip
         fit.w = base + fit.decision.margin_factor * (fit.w - base)
 
@@ -141,26 +139,22 @@ class AcceptLabels:
             middle = float(fit.intercept_only[fit.problem.d :].sum())
             low, high = np.clip([middle - far / 2, middle + far / 2], *margins)
             last = Candidate(1.0, far, (float(low), float(high)))
-            weights = fit.loss.weights if isinstance(fit.loss, WeightedLoss) else (1.0, 1.0)
             base = 0.0 if fit.labels_even else middle
-            first = replace(first, ends=unclamped(base, near, weights))
+            first = first._replace(ends=unclamped(base, near, _weights(fit)))
         return first, Candidate(1.0, far, margins), last
 
 
 def label_decision(
     candidates: Sequence[Candidate], gains: Doubles, deviation: float, typical: float,
-    middle: float, tuning: Tuning, *, even: bool,
+    middle: float, tuning: Tuning, *, even: bool, weight: float = 1.0,
 ) -> tuple[Decision, tuple[float, float]]:  # fmt: skip
     """The decision on slopes of labels, and the ends of the margins, from released gains alone.
 
     Margins are multiplied by the factor of `best_factor`. Whole margins, cut at the ends of the
     last candidate, are taken instead if they likely gain more. If no gain is significant, the
-    factor is that of the first candidate.
-
-    `best_factor` assumes normal margins. With heavy tails of features a few margins are far longer
-    than ``typical``, and the first gain is clamped before their losses. So margins of two labels
-    end `Tuning.sure` typical lengths from the base, unless whole margins gain significantly. With
-    more labels, the factor is at most the largest whose own gain is no significant loss.
+    factor is that of the first candidate. Margins of two labels are cut by `_cut`, unless whole
+    ones gain significantly. With more labels, the factor is at most the largest whose own gain is
+    no significant loss.
 
     Slopes are kept if gains are significant together, or if the first and the largest other one are
     likely. If labels are ``even`` (about equally frequent), the base predicts by chance. Slopes are
@@ -173,6 +167,7 @@ def label_decision(
     deviation : of the noise of a gain, in the same units.
     typical : root mean square of the fitted margins.
     middle : log-odds of the base: of the second of two labels, else of the most frequent one.
+    weight : the largest weight of a label.
     """
     ends = candidates[1].ends
     uncut = [candidates[0], *(each for each in candidates[1:] if each.ends == ends)]
@@ -194,9 +189,30 @@ def label_decision(
     if len(uncut) == len(candidates):
         return _without_losses(decision, uncut[1:], gains[1:], least), ends
     if ends == candidates[1].ends and gains[1] <= least:
-        reach = tuning.sure * factor * typical
-        ends = tuple(np.clip([middle - reach, middle + reach], *ends).tolist())
+        decision, reach = _cut(decision, candidates, gains, least, typical, middle, tuning, weight)
+        ends = tuple(np.clip(middle + reach, *ends).tolist())
     return decision, ends
+
+
+def _cut(
+    decision: Decision, candidates: Sequence[Candidate], gains: Doubles, least: float,
+    typical: float, middle: float, tuning: Tuning, weight: float,
+) -> tuple[Decision, Doubles]:  # fmt: skip
+    """The decision on margins of two labels, and the ends of their difference from the base.
+
+    With heavy tails of features some are far longer than ``typical``, and the first gain is clamped
+    before their losses. So they end at `Tuning.sure` typical lengths. If whole margins lose, and
+    the first gain is significantly above that of normal margins, many are so long. Then margins and
+    ends are those of the first candidate, times `longest_without_loss`.
+    """
+    factor, first = decision.margin_factor, candidates[0]
+    likely = np.array([factor + tuning.significant * decision.margin_factor_std])
+    usual = float(magnitudes.expected_gains([first], likely, typical, middle)[0, 0])
+    if gains[1] >= 0 or gains[0] <= usual + least:
+        return decision, np.array([-1, 1]) * tuning.sure * factor * typical
+    ends, gain = np.subtract(first.ends, middle), float(gains[0]) * first.clamp
+    times = magnitudes.longest_without_loss(middle, ends, gain, factor / first.factor, weight)
+    return replace(decision, margin_factor=times * first.factor), times * ends
 
 
 def _without_losses(
@@ -213,9 +229,7 @@ def best_factor(
 ) -> tuple[float, float, float, float]:
     """The factor of the margins that gains most, its gain, its significance and its deviation.
 
-    The model: log-odds are ``middle`` plus a true factor times normal margins with the root mean
-    square ``typical``. The expected gain of every candidate follows, with log-odds cut to its ends
-    and the gain of each record clamped. The true factor, and a common scale near 1 of all gains,
+    The model is that of `expected_gains`. The true factor, and a common scale near 1 of all gains,
     are fitted to the noisy ``gains`` by least squares. Factors are searched on a grid from 1 down
     to 2^-12 in eighths of an octave (so within 5 %), and at zero.
 
@@ -226,16 +240,9 @@ def best_factor(
 
     The last number is the posterior standard deviation of the true factor, for a uniform prior.
     """
-    nodes, weights = np.polynomial.hermite_e.hermegauss(32)
-    z, weights = typical * nodes, weights / weights.sum()
-    factors, clamps = np.array([(each.factor, each.clamp) for each in candidates]).T[:, :, None]
-    cuts = np.array([each.ends for each in candidates])
+    z, weights = normal_margins(typical)
     truths = np.append(2.0 ** (-np.arange(97) / 8), 0.0)
-    moved = np.clip(middle + factors * z, cuts[:, :1], cuts[:, 1:]) - middle
-    zero = np.logaddexp(0, middle) - np.logaddexp(0, middle + moved)
-    one, zero = (np.clip(gain, -clamps, clamps) * weights for gain in (zero + moved, zero))
-    p = expit(middle + truths[:, None] * z)
-    expected = (one @ p.T + zero @ (1 - p).T) / (deviation * clamps)
+    expected = magnitudes.expected_gains(candidates, truths, typical, middle) / deviation
     released = gains / deviation
     scales = np.maximum((released @ expected + 1) / (np.sum(expected**2, axis=0) + 1), 0.0)
     errors = np.sum((scales * expected - released[:, None]) ** 2, axis=0) + (scales - 1) ** 2
@@ -297,16 +304,9 @@ class MatchFrequencies:
         return self.noise.event(problem.scores(problem.outputs, BoundedMean(1.0)))
 
 
-def margin_gap(intercept: Doubles) -> float:
-    """The largest margin of an intercept-only model of labels, less the second largest.
-
-    ``intercept`` has the shape (1, K), or (0, K) without an intercept.
-    """
-    if intercept.size == 0:
-        return 0.0
-    margins = np.sort(intercept[0]) if intercept.size > 1 else np.array([0.0, abs(intercept[0, 0])])
-    return float(margins[-1] - margins[-2])
-
-
 def _labels(problem: Problem) -> int:
     return max(2, problem.outputs)
+
+
+def _weights(fit: Fit) -> tuple[float, ...]:
+    return fit.loss.weights if isinstance(fit.loss, WeightedLoss) else (1.0,) * _labels(fit.problem)

@@ -19,12 +19,11 @@ from privtail.default.descent import (
     run_descent,
 )
 from privtail.default.fit import Fit
-from privtail.default.labels import margin_gap
 from privtail.default.preconditioner import Preconditioner
 from privtail.default.shrinkage import probabilities
 from privtail.domains import may_be_zero
 from privtail.losses import AMOUNTS, HuberLoss, RelativeHuberLoss, WeightedLoss
-from privtail.losses.magnitudes import curvature_of, kinked, largest_derivative
+from privtail.losses.magnitudes import curvature_of, kinked, largest_derivative, margin_gap
 from privtail.robust_means import MallowsMean
 from privtail.second_moments import symmetric
 from privtail.summaries.histograms import bonferroni
