@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -106,6 +110,19 @@ def test_scikit_learns_manners_refuse_in_every_container(records, kind, tmp_path
             model.predict(rows)
     for rows in containers(odd[FULL], tmp_path):
         assert len(model.predict(rows)) == len(FULL)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("cell", [None, math.nan, Decimal("0.5"), Fraction(1, 2)])
+def test_a_list_is_predicted_as_its_array(records, kind, cell):
+    """A cell that is None, or a Decimal, was a TypeError of NumPy."""
+    X, _ = records
+    model = model_of(kind).fit(X, targets(X, kind))
+    rows = [[1.0, 2.0], [cell, 1.0]]
+    expected = model.predict(np.array(rows, dtype=object).astype(float))
+    for given in (rows, tuple(map(tuple, rows)), np.array(rows, dtype=object)):
+        found = model.predict(given)
+        assert [str(answer) for answer in found] == [str(answer) for answer in expected]
 
 
 @pytest.mark.parametrize("kind", KINDS)

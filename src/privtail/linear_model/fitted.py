@@ -198,6 +198,8 @@ class FittedLinearModel(PrivateEstimator):
             self, X, reset=False, accept_sparse=self.encoding_.plain and "csr",
             ensure_all_finite=False, ensure_min_samples=0,
         )  # fmt: skip
+        if rows.dtype == object:  # of a list in which a cell is None or a Decimal
+            rows = rows.astype(np.float64)
         if self.encoding_.plain:
             return [rows]
         columns = dict(zip(self._columns(), rows.T, strict=True))
