@@ -281,7 +281,7 @@ HELD_OUT, TRAINING = 0, 1
 def person_releases(count: int, seed: int, near: Neighbours) -> Draws:
     """The score where the person is held out, else the released mean of the fit."""
     sampler, n = SimulatedSampler(7), 12
-    mechanism, mean = BestTrial(multiplier=1.0, trials=2), ClampedMean(1.0)
+    mechanism, mean = BestTrial(multiplier=1.0, trials=2, rows=ROWS), ClampedMean(1.0)
     budget, groups = Budget(1e6, 1e-3, near), np.maximum(np.arange(n), ROWS - 1).astype(object)
 
     def released(value: float) -> float:
@@ -319,7 +319,7 @@ def person_releases(count: int, seed: int, near: Neighbours) -> Draws:
 
 
 def person_bill(near: Neighbours) -> Cost:
-    event = BestTrial(multiplier=1.0, trials=2).event()
+    event = BestTrial(multiplier=1.0, trials=2, rows=ROWS).event()
     return cost((Round(events=(event,)),), near)
 
 

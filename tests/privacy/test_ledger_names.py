@@ -132,6 +132,18 @@ def test_names_are_one_line_of_text(ledger):
             Ledger(epsilon=1.0, delta=1e-6, analysts=odd)
 
 
+def test_a_share_above_the_total_is_refused(tmp_path):
+    """It promised an analyst what the ledger would refuse."""
+    path = tmp_path / "budget.jsonl"
+    for place in (None, path):
+        with pytest.raises(
+            InvalidInput, match=r"share of 'ann' is epsilon = 2.5, and the total is"
+        ):
+            Ledger(place, epsilon=2.0, delta=1e-4, analysts={"bob": 2.0, "ann": 2.5})
+    assert not path.exists()
+    assert Ledger(epsilon=2.0, delta=1e-4, analysts={"ann": 2.0}).terms.analysts == {"ann": 2.0}
+
+
 def test_a_file_keeps_shares_and_names(tmp_path):
     path = tmp_path / "budget.jsonl"
     own = Ledger(path, **TERMS).by("ann", purpose="tariff")

@@ -418,7 +418,7 @@ def of_persons(
 
     curator = Curator(X, y, budget=budget, random_state=seed, groups=groups, max_rows=COUNTED)
     search = TrialSearch(curator, X, y, len(y) // 3, noise="exact")
-    mechanism = BestTrial(multiplier=0.0, trials=1)
+    mechanism = BestTrial(multiplier=0.0, trials=1, rows=COUNTED)
     curator.open((Round(events=(mechanism.event(),)),))
     return search, search.run(mechanism, 1, fit or mean, Score(AbsoluteLoss(), 4.0))
 

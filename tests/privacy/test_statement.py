@@ -402,6 +402,34 @@ def relabelled(content: Any, rows: int | None) -> None:
     content |= {"max_rows": rows, "unit": other.unit, "headline": other.headline}
 
 
+def searched(rows: int | None) -> Statement:
+    """A search alone: its trials are believed, for as many rows as it says."""
+    event = BestTrial(multiplier=20.0, trials=3, rows=rows or 1).event()
+    return statement(plan=(Round(events=(event,)),), epsilon=1.0, max_rows=rows)
+
+
+@pytest.mark.parametrize("rows", [None, 1, 3, 7])
+def test_the_unit_of_a_search_follows_from_its_event(rows: int | None) -> None:
+    """The attack: another unit, with all its words, and nothing in the plan contradicted it."""
+    assert searched(rows).spent == searched(None).spent
+    content = written(searched(rows))
+    assert verify(content).ok
+    relabelled(content, 50)
+    assert any("radius and diameter must be 50" in text for text in verify(content).problems)
+    for event in content["plan"][0]["events"]:
+        event |= {"radius": 50.0, "diameter": 50.0}
+    assert any("claim is below the cost" in text for text in verify(content).problems)
+
+
+def test_the_check_sees_a_search_that_is_of_any_unit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sabotage: the event of a search says nothing of its unit."""
+    content = written(searched(None))
+    relabelled(content, 50)
+    assert not verify(content).ok
+    monkeypatch.setattr("privtail.statement.verification._underived", lambda *_: ())
+    assert verify(content).ok
+
+
 def quartered(content: Any) -> None:
     for r in content["plan"]:
         for event in r["events"]:

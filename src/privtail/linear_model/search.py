@@ -199,7 +199,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         summaries = ColumnSummaries(target=labels is None)
 
         def plan(multiplier: float) -> Plan:
-            event = BestTrial(multiplier=multiplier, trials=self.trials).event()
+            rows = curator.problem.max_rows
+            event = BestTrial(multiplier=multiplier, trials=self.trials, rows=rows).event()
             releases = summaries.plan(SUMMARY_NOISE * multiplier, curator.problem, 0)
             return compose(releases, (Round(stage="hyper-parameter search", events=(event,)),))
 

@@ -233,7 +233,7 @@ def underived(statement: Statement) -> Iterable[str]:
 def _underived(problem: Problem, r: Round, event: Event, rows: int) -> Iterable[str]:
     """What of one release does not follow."""
     if event.law in (*SMOOTH, "best_trial"):
-        of_law = float(rows) if event.law == "laplace_lognormal" else 1.0
+        of_law = 1.0 if event.law == "smooth_gaussian" else float(rows)
         if (event.radius, event.diameter) != (of_law, of_law):
             yield f"radius and diameter must be {of_law!r}"
         if event.law == "smooth_gaussian" and rows > 1:

@@ -68,7 +68,7 @@ class Terms:
         Raises
         ------
         InvalidInput
-            If a number is missing or cannot be used.
+            If a number is missing or cannot be used, or an analyst may spend more than the total.
         """
         terms = cls(**given)
         if "delta" not in given and math.isfinite(terms.epsilon):
@@ -78,6 +78,13 @@ class Terms:
                 f"epsilon={terms.epsilon:g}, delta=1e-5; with delta=0 for pure epsilon-DP alone.",
                 cli=f"--epsilon {terms.epsilon:g} --delta 1e-5",
             )
+        for name, share in (terms.analysts or {}).items():
+            if share > terms.epsilon:
+                raise InvalidInput(
+                    f"The share of {name!r} is epsilon = {share!r}, and the total is "
+                    f"{terms.epsilon!r}: nobody may spend more than that. Give {name!r} "
+                    f"{terms.epsilon!r} at most, or the ledger a larger epsilon."
+                )
         return terms
 
     def of_analyst(self, name: str) -> Terms | None:

@@ -65,7 +65,7 @@ class Event:
     radius, diameter : sensitivity in grid units under ``zero_out`` and ``replace_one``, in the
         norm of the law: l2 (gaussian, gaussian_labels), l1 (laplace), l-infinity (noisy_max,
         laplace_max);
-        where it is smooth, the rows of one unit of privacy.
+        where it is smooth, and of trials, the rows of one unit of privacy.
     coordinates : number of noise draws; of labels, those on counts that one person can move.
     picks : how many indices a noisy max releases.
     one_signed : every record's contribution to every score has one sign, so under ``zero_out``

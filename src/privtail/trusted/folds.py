@@ -91,7 +91,9 @@ class Folds:
 
     def event(self, multiplier: float) -> Event:
         """The bill of all fits and of the evaluation."""
-        return replace(BestTrial(multiplier=multiplier, trials=1).event(), question="folds")
+        rows = self._curator.problem.max_rows
+        mechanism = BestTrial(multiplier=multiplier, trials=1, rows=rows)
+        return replace(mechanism.event(), question="folds")
 
     def rho(self, multiplier: float) -> float:
         """The budget of one fit, and of the evaluation, in zCDP."""

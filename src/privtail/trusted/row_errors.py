@@ -42,7 +42,7 @@ from privtail.trusted.exactly import is_one_of
 from privtail.trusted.maps import MappedRows
 from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.records import InMemory, as_records, is_file, targets_of
-from privtail.trusted.records.arrays import column_names, require_apart, taken
+from privtail.trusted.records.arrays import column_names, require_apart, require_read, taken
 from privtail.trusted.search import rows_of
 from privtail.trusted.tables import column_blocks, row_blocks, table_blocks
 
@@ -434,6 +434,8 @@ def _length(X: Any) -> int:
 def _target(X: Any, y: Any, classes: Sequence[Label] | None = None) -> Doubles:
     """The target as doubles, or as positions among ``classes``; NaN where it is none of them."""
     _require_here(X, y)
+    if not is_file(X):
+        require_read(X)
     if isinstance(y, str) and not is_file(X):
         return _target(X, _column(X, y), classes)
     if not isinstance(y, str):
@@ -449,7 +451,10 @@ def _target(X: Any, y: Any, classes: Sequence[Label] | None = None) -> Doubles:
 
 
 def _read(y: Any, classes: Sequence[Label] | None) -> Doubles:
-    if not hasattr(y, "__len__") or getattr(y, "shape", None) == ():
+    sized = hasattr(type(y), "__len__")
+    if sized:
+        require_read(y)
+    if not sized or getattr(y, "shape", None) == ():
         kind = type(y).__name__
         raise InvalidInput(f"y needs one value for each row, not what a {kind} holds. Pass a list.")
     targets: Any = targets_of(y, len(y), None if classes is None else tuple(classes))

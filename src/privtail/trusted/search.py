@@ -80,6 +80,8 @@ class BestTrial:
     ----------
     multiplier : noise of one trial, per sensitivity; 0 means no noise.
     trials : mean number of trials; the number itself stays secret.
+    rows : how many rows of one person count. Noise is for all of them together, and the event says
+        for how many, so that a statement cannot speak of more.
 
     Formal guarantee
     ----------------
@@ -88,10 +90,11 @@ class BestTrial:
 
     multiplier: float
     trials: int
+    rows: int = 1
 
     def __post_init__(self) -> None:
         require_multiplier(self)
-        read_whole(self, trials=1)
+        read_whole(self, trials=1, rows=1)
         if self.trials > MOST:
             raise InvalidInput(f"trials may be {MOST:,} at most, got {self.trials}: they all run.")
 
@@ -104,9 +107,9 @@ class BestTrial:
         """The bill of the whole search, however many trials there will be."""
         return Event(
             law="best_trial",
-            scale=self.multiplier,
-            radius=1.0,
-            diameter=1.0,
+            scale=self.multiplier * self.rows,
+            radius=self.rows,
+            diameter=self.rows,
             coordinates=1,
             trials=self.trials,
             question="search",
@@ -240,7 +243,8 @@ class TrialSearch:
         """
         if type(mechanism) is not BestTrial:
             raise NotPlanned("A search is released by BestTrial only.")
-        mechanism = replace(mechanism)  # nobody else holds it
+        # Nobody else holds it; a plan for another number of rows is another plan.
+        mechanism = replace(mechanism, rows=self._curator.problem.max_rows)
         opening = self._curator.everyone()._opening
         sampler = opening.charge(mechanism.event())
         self._training, self._held_out = self._part(self._first), self._part(self._last)

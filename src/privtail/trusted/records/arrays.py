@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from functools import partial
-from itertools import takewhile
 from numbers import Real
 from operator import attrgetter
 from typing import Any
@@ -42,8 +41,6 @@ _CONTAINERS = {
     "pyarrow": ("Table", "RecordBatch", "ChunkedArray", "Array"),
 }
 """Classes of these libraries that hold rows; scalars, types and groups of rows are others."""
-_READING = ("__array__", "array", "cast", "dtype", "to_list", "to_numpy")
-"""What pandas and polars are asked for to read a column: a class of somebody else has it theirs."""
 
 
 def is_listed(values: Any) -> bool:
@@ -61,7 +58,7 @@ def _is_typed(values: Any) -> bool:
     One of a class that nobody knows, with ``__array__`` alone, does not: NumPy would find a type
     that follows from the cells.
     """
-    known = room(values) in LIBRARIES or column_names(values) is not None
+    known = room(values) in LIBRARIES
     return _has(values, _TYPED[not known :])
 
 
@@ -83,13 +80,9 @@ def is_read_elsewhere(values: Any) -> bool:
     """Whether code of a class that nobody knows would make the array that is read.
 
     Its type may follow from a cell, whatever the class says, and it may be another one each time.
-    So may the type of memory that such a class lends, and a column of a class that is derived from
-    one of pandas or polars and makes its arrays itself.
+    So may the type of memory that such a class lends.
     """
-    if room(values) in ("pandas", "polars") and not hasattr(type(values), "columns"):
-        derived = takewhile(lambda kind: home(kind) not in LIBRARIES, type.mro(type(values)))
-        return any(name in vars(kind) for kind in derived for name in _READING)
-    known = room(values) in (*LIBRARIES, *_LENDERS) or column_names(values) is not None
+    known = room(values) in (*LIBRARIES, *_LENDERS) or isinstance(values, Mapping)
     if known or is_listed(values):
         return False
     return _is_lent(values) or _has(values, _TYPED)
@@ -115,10 +108,13 @@ def column_names(values: Any) -> tuple[Any, ...] | None:
     """The public names of the columns of a table; None of what has none.
 
     The class is asked for them: of a data frame that has a column of the name ``column_names``, or
-    a column that has a row of the name ``columns``, an attribute may be cells.
+    a column that has a row of the name ``columns``, an attribute may be cells. So may what a class
+    answers that no library holds.
     """
     if isinstance(values, Mapping):
         return tuple(values)
+    if home(type(values)) not in LIBRARIES:
+        return None
     known = (name for name in ("column_names", "columns") if hasattr(type(values), name))
     return next((tuple(getattr(values, name)) for name in known), None)
 
@@ -143,7 +139,8 @@ def column_of(values: Any) -> Any:
 def require_read(values: Any) -> None:
     """Refuse masked arrays, iterators, sets, queries that nobody has run, and types nobody knows.
 
-    So are scalars, types and whatever else is no container of its library.
+    So are classes that are derived from those of a library, whose code may let one cell decide the
+    names, the shape or the type; and scalars, types and whatever else is no container.
 
     Raises
     ------
@@ -152,6 +149,8 @@ def require_read(values: Any) -> None:
     """
     if isinstance(values, np.ma.MaskedArray):
         raise containers.masked()
+    if room(values) in LIBRARIES and home(type(values)) not in LIBRARIES:
+        raise containers.derived(type(values).__name__, *_origin(values))
     run = {"polars": ("collect",), "pyarrow": ("to_table", "read_all")}.get(room(values), ())
     for call in run:
         if hasattr(values, call):
@@ -168,6 +167,12 @@ def require_read(values: Any) -> None:
             raise containers.no_array(type(values).__name__)
     elif isinstance(values, type):
         raise containers.no_array(type(values).__name__)
+
+
+def _origin(values: Any) -> tuple[str, str]:
+    """The library from whose class that of a container is derived, and the name of its class."""
+    kind = next(one for one in type.mro(type(values)) if home(one) in LIBRARIES)
+    return home(kind), kind.__name__
 
 
 def require_typed(X: Any) -> None:
