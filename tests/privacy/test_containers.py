@@ -483,8 +483,7 @@ DERIVED: dict[str, tuple[Any, str]] = {
     "column of Arrow": (
         lambda x: pa.ExtensionArray.from_storage(Extended(), pa.array(x)), r"x\.storage"
     ),
-    "column in pandas": (lambda x: Foreign(x), r"list\(x\)"),
-}  # fmt: skip
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", DERIVED)
@@ -537,6 +536,24 @@ def test_the_check_sees_a_derived_class_that_is_believed(monkeypatch: pytest.Mon
         as_target_cells(Derived([1.0, 2.0, math.nan]))
     with pytest.raises(IndexError):
         as_records(Wide({"a": [1.0, 2.0, math.nan]}))
+
+
+@pytest.mark.parametrize("cell", [3.0, math.nan])
+def test_a_class_that_only_says_to_be_of_dask_is_refused(cell: float) -> None:
+    """What it announces may follow from a cell."""
+    meta = pd.DataFrame({"a": [cell]}).astype(object if np.isnan(cell) else float)
+    made = {"__module__": "dask.x", "_meta": meta.iloc[:0], "to_delayed": lambda *_, **__: []}
+    fake = type("Frame", (), made)()
+    for X, y in ((fake, np.ones(3)), (fake, fake), ({"a": fake}, fake), (np.ones((3, 1)), fake)):
+        with pytest.raises(InvalidInput, match="class that is not known"):
+            DPRidge(epsilon=1.0).fit(X, y)
+
+
+@pytest.mark.parametrize("name", ["tocsr", "collect", "to_table", "iloc", "chunks", "schema"])
+def test_a_column_may_be_called_as_a_method_is(name: str) -> None:
+    """A frame that has a column of the name ``tocsr`` was taken for a sparse matrix."""
+    for make in (pd.DataFrame, pl.DataFrame, pa.table, dict):
+        assert as_records(make({name: [1.0, 2.0], "b": [3.0, 4.0]})).d == 2
 
 
 def grouped() -> Any:
@@ -1025,10 +1042,25 @@ def test_equal_numbers_are_one_label_and_one_person(equal: list[Any]) -> None:
     assert len(positions) == 1
 
 
+@pytest.mark.parametrize(
+    "equal",
+    [
+        [1, 1 + 0j, np.complex64(1), np.clongdouble(1), complex(1, -0.0)],
+        [2j, np.complex64(2j), complex(-0.0, 2), np.clongdouble(2j)],
+    ],
+)
+def test_equal_complex_numbers_are_one_person(equal: list[Any]) -> None:
+    """Four spellings of one id, by class and text, let four times as many rows count."""
+    assert len(set(equal)) == 1
+    positions, _ = Persons(equal, len(equal)).seats(np.arange(len(equal)), 1)
+    assert len(positions) == 1
+
+
 def test_different_numbers_stay_different_persons() -> None:
     ids: list[Any] = [
         Decimal("0.1"), 0.1, Fraction(1, 3), Decimal("0." + "3" * 40), Decimal("0." + "3" * 41),
         Decimal(2**53 + 1), 2**53, np.longdouble(2**53) + np.longdouble(0.5), Fraction(10**400, 3),
+        1 + 2j, 2 + 1j, "(1+2j)", 1, 1j, -1j,
     ]  # fmt: skip
     positions, _ = Persons(ids, len(ids)).seats(np.arange(len(ids)), 1)
     assert len(positions) == len(ids)

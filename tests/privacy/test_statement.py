@@ -430,6 +430,27 @@ def test_the_check_sees_a_search_that_is_of_any_unit(monkeypatch: pytest.MonkeyP
     assert verify(content).ok
 
 
+def test_every_statement_of_a_file_is_verified(tmp_path: Path) -> None:
+    """The attack: a model whose own statement is false, with another one beside it that holds."""
+    path, false = tmp_path / "model.json", written(searched(None)) | {"epsilon": 1e-3}
+    for own in ({"statement": false}, false):
+        path.write_text(json.dumps(own | {"statements": [written(searched(None))]}))
+        assert list(map(bool, verify_all(path))) == [False, True]
+    for odd in ([], {}, None, [1]):
+        path.write_text(json.dumps({"statement": written(searched(None)), "statements": odd}))
+        with pytest.raises(InvalidInput, match="must be a list of statements"):
+            verify_all(path)
+
+
+@pytest.mark.parametrize("nothing", [{"times": 0}, {"events": []}])
+def test_a_plan_that_releases_nothing_costs_nothing_that_can_be_recomputed(nothing: Any) -> None:
+    content = written(searched(None)) | {"epsilon": 1e-9}
+    content["plan"] = [one | nothing for one in content["plan"]]
+    relabelled(content, None)
+    content["spent"] = Statement.from_json(content).recomputed()
+    assert any("No release is listed" in text for text in verify(content).problems)
+
+
 def quartered(content: Any) -> None:
     for r in content["plan"]:
         for event in r["events"]:

@@ -80,7 +80,11 @@ def class_unknown(kind: str) -> InvalidInput:
 def derived(kind: str, library: str, base: str) -> InvalidInput:
     """A container of a class that somebody derived from one of a library."""
     mend = f"{library}.{base}(x)" if base in ("DataFrame", "Series") else "list(x)"
-    mend = {"numpy": "numpy.asarray(x)", "pyarrow": "x.storage"}.get(library, mend)
+    mend = {
+        "dask": "x.map_partitions(pandas.DataFrame)",
+        "numpy": "numpy.asarray(x)",
+        "pyarrow": "x.storage",
+    }.get(library, mend)
     return InvalidInput(
         f"The class {kind} is derived from {base} of {library}, and its own code may let one cell "
         f"decide what is read. Pass one of {library} itself: {mend}."

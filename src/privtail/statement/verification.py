@@ -102,7 +102,8 @@ def verify(source: str | os.PathLike[str] | Mapping[str, Any] | Statement) -> Ve
         Its ``problems`` tell what is wrong; a statement that promises no privacy is not ok either.
         Every sensitivity is derived anew from n, the unit and the parameters of its question. No
         file can prove that these releases, and no others, were made with this noise, or that
-        ``groups`` named the persons. Ledger entry, assumptions, notes and versions are believed.
+        ``groups`` named the persons. Ledger entry, versions and all sentences (assumptions, notes,
+        what is outside of the promise) are believed.
 
     Raises
     ------
@@ -156,7 +157,7 @@ def verify(source: str | os.PathLike[str] | Mapping[str, Any] | Statement) -> Ve
 
 
 def verify_all(path: str | os.PathLike[str]) -> tuple[Verification, ...]:
-    """`verify` of every statement of a file: an evaluation may hold several.
+    """`verify` of every statement of a file: its own, and those of an evaluation.
 
     Raises
     ------
@@ -164,12 +165,13 @@ def verify_all(path: str | os.PathLike[str]) -> tuple[Verification, ...]:
         As `verify`.
     """
     written = _load(Path(path))
-    several = written.get("statements")
-    if not isinstance(several, list):
+    if "statements" not in written:
         return (verify(written),)
-    if not several or not all(isinstance(one, Mapping) for one in several):
+    several = written["statements"]
+    if not (isinstance(several, list) and several and all(isinstance(s, Mapping) for s in several)):
         raise wrong_field("'statements'", "a list of statements", several)
-    return tuple(map(verify, several))
+    own = (written,) if "statement" in written or written.get("format") == FORMAT else ()
+    return tuple(map(verify, (*own, *several)))
 
 
 def _broken(statement: Statement, recomputed: float) -> list[str]:
@@ -179,7 +181,7 @@ def _broken(statement: Statement, recomputed: float) -> list[str]:
         problems.append("The noise was simulated with a seeded sampler: nothing is private.")
     elif statement.noise == "none" or math.isinf(statement.epsilon):
         problems.append("The fit was made without noise: nothing is private.")
-    elif not statement.plan:
+    elif not any(r.times and r.events for r in statement.plan):
         problems.append("No release is listed, so there is no cost to recompute.")
     if not recomputed <= statement.epsilon * (1 + TOLERANCE):
         problems.append(

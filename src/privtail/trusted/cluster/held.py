@@ -29,6 +29,7 @@ from privtail.trusted.records.arrays import (
     column_names,
     column_of,
     read,
+    require_read,
 )
 from privtail.trusted.records.arrow import Distinct
 from privtail.trusted.records.persons import Persons, owners
@@ -136,6 +137,7 @@ class Held:
                 )
             self._columns = [([], array)]
         else:
+            require_read(X)
             names, held = column_names(reading.X) or (), column_names(X) or ()
             for name in names:
                 if name not in held:

@@ -34,6 +34,7 @@ from privtail.dask_client import balanced, found, is_lost
 from privtail.dask_collections import announced, is_spread, own_tasks, partitions
 from privtail.errors import InvalidInput
 from privtail.losses import AnyLoss
+from privtail.schema.containers import class_unknown
 from privtail.schema.encoding import PLAIN, Encoding
 from privtail.schema.times import holds_times
 from privtail.trusted.callbacks import core_loss
@@ -66,8 +67,8 @@ from privtail.trusted.mechanisms.samplers import secret
 from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.problem import Problem
 from privtail.trusted.questions import Question
-from privtail.trusted.records.arrays import column_names, column_of
-from privtail.trusted.records.kinds import public_type
+from privtail.trusted.records.arrays import column_names, column_of, require_read
+from privtail.trusted.records.kinds import home, public_type
 from privtail.trusted.records.targets import Labels
 
 ASSUMED = (
@@ -108,6 +109,15 @@ def _require_equal(
         raise InvalidInput(UNEQUAL)
 
 
+def _require_of_dask(*collections: Any) -> None:
+    """Refuse what only says to be of Dask: its code could let a cell decide what it announces."""
+    for one in collections:
+        for column in one.values() if isinstance(one, Mapping) else (one,):
+            require_read(column)
+            if column is not None and is_spread(column) and home(type(column)) != "dask":
+                raise class_unknown(type(column).__name__)
+
+
 class Spread(PrivateRows):
     """Records and targets in the partitions of Dask collections.
 
@@ -138,6 +148,7 @@ class Spread(PrivateRows):
         categories: Mapping[str, Sequence[Any]] | None, encoding: Encoding = PLAIN,
         exposure: Any = None, groups: Any = None,
     ) -> None:  # fmt: skip
+        _require_of_dask(X, y, groups, exposure)
         if exposure is not None:
             if not is_spread(exposure):
                 raise InvalidInput("The exposure of a Dask collection must be one, too.")

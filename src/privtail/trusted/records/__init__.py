@@ -95,7 +95,7 @@ def as_records(
     if is_file(X):
         return opened(X, None, None, categories, encoding)[0]
     require_typed(X)
-    if hasattr(X, "tocsr") and not categories:
+    if hasattr(type(X), "tocsr") and not categories:
         if not encoding.plain:
             raise InvalidInput(
                 "Indicators of missing numbers, and features of columns, need a dense table: pass "

@@ -264,7 +264,7 @@ def taken(values: Any, ids: NDArray[np.int64]) -> Any:
         return values.take(ids)
     if room(values) == "polars":
         return _polars_rows(values, ids)
-    if hasattr(values, "tocsr"):
+    if hasattr(type(values), "tocsr"):
         return values.tocsr()[ids]
     if is_listed(values):
         return _cells(values, ids.tolist())

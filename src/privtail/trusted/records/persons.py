@@ -154,6 +154,9 @@ def _identity(cell: Any) -> Any:
     known |= isinstance(cell, Enum) and home(type(cell)) != ""
     if not (known or (is_from(cell, ("pandas",)) and type(cell).__name__ in _SPANS)):
         return None
+    if isinstance(cell, complex | np.complexfloating):  # 1 and 1+0j are one person
+        parts = _identity(cell.real), _identity(cell.imag)
+        return parts[0] if parts[1] == 0 else None if None in parts else ("complex", repr(parts))
     if isinstance(label, str):
         if isinstance(cell, Enum):
             label = str.__str__(object.__getattribute__(cell, "_name_"))
