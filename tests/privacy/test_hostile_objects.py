@@ -6,10 +6,11 @@ import enum
 import math
 import sys
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from datetime import time as clock_time
 from decimal import Decimal
 from fractions import Fraction
+from ipaddress import IPv4Address
 from numbers import Integral
 from types import SimpleNamespace
 from uuid import UUID
@@ -453,12 +454,57 @@ class Named(enum.Enum):
     __repr__ = __str__
 
 
+class Zone(tzinfo):
+    """A time zone that shows nothing of itself."""
+
+    def __init__(self, hours):
+        self.hours = hours
+
+    def utcoffset(self, _):
+        return timedelta(hours=self.hours)
+
+    def __repr__(self):
+        return "Zone()"
+
+    __str__ = __repr__
+
+
+class Number(int):
+    """A whole number that shows nothing of itself, and stays of its class."""
+
+    def __str__(self):
+        return "1"
+
+    def to_bytes(self, length=1, byteorder="big", *, signed=False):
+        return bytes(length)
+
+    def __mul__(self, _):
+        return self
+
+    def __floordiv__(self, _):
+        return self
+
+    __repr__ = __format__ = __str__
+    __rmul__ = __mul__
+
+
+def hidden(number):
+    """A fraction of such a number."""
+    found = Fraction(3, 7)
+    found._numerator = Number(number)
+    return found
+
+
 BERLIN, LIMA = (ZoneInfo(name) for name in ("Europe/Berlin", "America/Lima"))
 ALIKE = {
     "digits": [mpmath.mpf(10) ** 15, mpmath.mpf(10) ** 15 + mpmath.mpf("0.5")],
     "derived": [Rounded(1.25), Rounded(1.251)],
     "members": list(Named),
     "zones": [clock_time(12, tzinfo=BERLIN), clock_time(12, tzinfo=LIMA)],
+    "zones of somebody": [clock_time(12, tzinfo=Zone(hours)) for hours in (1, 2)],
+    "intervals": [pd.Interval(Rounded(1.25), Rounded(end)) for end in (2.501, 2.502)],
+    "addresses": [IPv4Address(Number(last)) for last in (1, 2)],
+    "fractions": [hidden(4), hidden(5)],
     "enumerations": [enum.Enum("Person", ["ANNA"])["ANNA"] for _ in range(2)],
     "calendars": [pd.offsets.CustomBusinessDay(holidays=[f"2020-01-0{i}"]) for i in (1, 2)],
 }
@@ -468,8 +514,16 @@ ALIKE = {
 def test_persons_whose_ids_show_one_text_are_two_or_nobody(monkeypatch, ids):
     """The attack: with one row a person, the row of the second counts once the first leaves."""
     assert (1 in seated(ids, 1)) == (1 in seated(["gone", ids[1]], 1))
-    monkeypatch.setattr(persons_module, "_identity", str)
+    shown = str if str(ids[0]) == str(ids[1]) else repr
+    monkeypatch.setattr(persons_module, "_identity", shown)
     assert (1 in seated(ids, 1)) != (1 in seated(["gone", ids[1]], 1)), "the twin is caught"
+
+
+def test_intervals_of_equal_ends_are_one_person():
+    equal = [pd.Interval(0, 1), pd.Interval(0.0, 1.0), pd.Interval(np.int8(0), 1)]
+    assert seated(equal, max_rows=1) == [0]
+    other = [pd.Interval(0, 1), pd.Interval(0, 2), pd.Interval(0, 1, closed="both"), "(0, 1]"]
+    assert seated(other, max_rows=1) == [0, 1, 2, 3]
 
 
 def test_equal_numbers_are_one_person():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import time
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
 from privtail.trusted.deals import Ids, Listed, Sample
-from privtail.trusted.exactly import is_one_of
+from privtail.trusted.exactly import are_of, is_one_of
 from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.records.arrays import as_ids, column_of
 from privtail.trusted.records.kinds import home, is_from
@@ -130,10 +129,20 @@ class Seats(PrivateRows):
         return f"Seats(n={self.n}, rows={self.rows}, max_rows={self.max_rows})"
 
 
-_SCALARS = (Decimal, Fraction, complex, time, UUID, IPv4Address, IPv6Address)
-"""Classes of Python whose objects show all that they hold."""
+_SCALARS = {
+    Decimal: (), complex: (), Fraction: ("_numerator", "_denominator"), UUID: ("int",),
+    IPv4Address: ("_ip",), IPv6Address: ("_ip", "_scope_id"),
+}  # fmt: skip
+"""Classes of Python whose objects show all that they hold, if that is of plain classes itself."""
 _SPANS = ("Interval", "Period")
 """Classes of pandas whose objects do."""
+
+
+def _shows_all(cell: Any) -> bool:
+    """Whether a cell is of one of these classes, and so is what it holds."""
+    held = next((names for kind, names in _SCALARS.items() if type(cell) is kind), None)
+    plain = (int, str, type(None))
+    return held is not None and are_of((getattr(cell, name) for name in held), plain)
 
 
 def _identity(cell: Any) -> Any:
@@ -149,7 +158,7 @@ def _identity(cell: Any) -> Any:
     moment = None if label is None else time_form(cell)
     if moment is not None or isinstance(cell, str):
         return label if moment is None else moment
-    known = isinstance(cell, int | float) or is_one_of(cell, _SCALARS)
+    known = isinstance(cell, int | float) or _shows_all(cell)
     known |= isinstance(cell, np.generic) and is_from(cell, ("numpy",))
     known |= isinstance(cell, Enum) and home(type(cell)) != ""
     if not (known or (is_from(cell, ("pandas",)) and type(cell).__name__ in _SPANS)):
@@ -157,6 +166,9 @@ def _identity(cell: Any) -> Any:
     if isinstance(cell, complex | np.complexfloating):  # 1 and 1+0j are one person
         parts = _identity(cell.real), _identity(cell.imag)
         return parts[0] if parts[1] == 0 else None if None in parts else ("complex", repr(parts))
+    if type(cell).__name__ == "Interval":  # so are the intervals from 0 and from 0.0
+        ends = tuple(map(_identity, (cell.left, cell.right)))
+        return None if None in ends else (f"interval, {cell.closed}", repr(ends))
     if isinstance(label, str):
         if isinstance(cell, Enum):
             label = str.__str__(object.__getattribute__(cell, "_name_"))
