@@ -538,6 +538,34 @@ def test_the_check_sees_a_derived_class_that_is_believed(monkeypatch: pytest.Mon
         as_records(Wide({"a": [1.0, 2.0, math.nan]}))
 
 
+class Seeing(pd.CategoricalDtype):  # type: ignore[misc]
+    """Categories whose type follows from a cell, which the type has seen."""
+
+    seen = math.nan
+
+    @property
+    def categories(self) -> Any:
+        return super().categories.astype(object if np.isnan(Seeing.seen) else float)
+
+
+@pytest.mark.parametrize("cell", [3.0, math.nan])
+def test_a_type_of_categories_that_is_derived_is_refused(
+    cell: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Seeing, "seen", cell)
+    column = pd.Series([1.0, 2.0, cell]).astype(Seeing([1.0, 2.0, 3.0]))
+    for read in READERS:
+        for one in (column, column.array):
+            with pytest.raises(InvalidInput, match="derived from CategoricalDtype of pandas"):
+                read(one)
+    monkeypatch.setattr(arrays, "is_from", lambda *_: True)
+    if math.isnan(cell):  # the twin
+        with pytest.raises(InvalidInput, match="not numeric"):
+            as_target_cells(column)
+    else:
+        assert as_target_cells(column) == [1.0, 2.0, 3.0]
+
+
 @pytest.mark.parametrize("cell", [3.0, math.nan])
 def test_a_class_that_only_says_to_be_of_dask_is_refused(cell: float) -> None:
     """What it announces may follow from a cell."""

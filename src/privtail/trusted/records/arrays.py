@@ -151,6 +151,10 @@ def require_read(values: Any) -> None:
         raise containers.masked()
     if room(values) in LIBRARIES and home(type(values)) not in LIBRARIES:
         raise containers.derived(type(values).__name__, *_origin(values))
+    if room(values) == "pandas" and hasattr(type(values), "dtype"):
+        dtype = values.dtype
+        if str(dtype) == "category" and not is_from(dtype, ("pandas",)):
+            raise containers.derived(type(dtype).__name__, "pandas", "CategoricalDtype")
     run = {"polars": ("collect",), "pyarrow": ("to_table", "read_all")}.get(room(values), ())
     for call in run:
         if hasattr(values, call):
