@@ -111,6 +111,14 @@ def _digits(x: float, whole: Callable[[Fraction], int]) -> float:
 # --- refusals of a plan ---------------------------------------------------------------------------
 
 
+def share_above_total(name: str, share: float, total: float) -> InvalidInput:
+    """A new ledger would promise an analyst what it refuses."""
+    return InvalidInput(
+        f"The share of {name!r} is epsilon = {share!r}, and the total is {total!r}: nobody may "
+        f"spend more than that. Give {name!r} {total!r} at most, or the ledger a larger epsilon."
+    )
+
+
 def another_data_set(own: str | None, other: str | None) -> InvalidInput:
     """A charge names another data set than the ledger."""
     return InvalidInput(

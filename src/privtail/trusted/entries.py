@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from privtail.errors import InvalidInput, real
+from privtail.ledger_texts import share_above_total
 from privtail.spelling import printable
 from privtail.trusted.budget import Budget, Neighbours
 
@@ -80,11 +81,7 @@ class Terms:
             )
         for name, share in (terms.analysts or {}).items():
             if share > terms.epsilon:
-                raise InvalidInput(
-                    f"The share of {name!r} is epsilon = {share!r}, and the total is "
-                    f"{terms.epsilon!r}: nobody may spend more than that. Give {name!r} "
-                    f"{terms.epsilon!r} at most, or the ledger a larger epsilon."
-                )
+                raise share_above_total(name, share, terms.epsilon)
         return terms
 
     def of_analyst(self, name: str) -> Terms | None:

@@ -80,8 +80,7 @@ class BestTrial:
     ----------
     multiplier : noise of one trial, per sensitivity; 0 means no noise.
     trials : mean number of trials; the number itself stays secret.
-    rows : how many rows of one person count. Noise is for all of them together, and the event says
-        for how many, so that a statement cannot speak of more.
+    rows : how many rows of a person count, for which the noise is; a statement is of no more.
 
     Formal guarantee
     ----------------

@@ -149,14 +149,14 @@ def require_read(values: Any) -> None:
     """
     if isinstance(values, np.ma.MaskedArray):
         raise containers.masked()
-    if room(values) in LIBRARIES and home(type(values)) not in LIBRARIES:
-        raise containers.derived(type(values).__name__, *_origin(values))
-    if room(values) == "pandas" and hasattr(type(values), "dtype"):
-        dtype = values.dtype
-        if str(dtype) == "category" and not is_from(dtype, ("pandas",)):
-            raise containers.derived(type(dtype).__name__, "pandas", "CategoricalDtype")
-    run = {"polars": ("collect",), "pyarrow": ("to_table", "read_all")}.get(room(values), ())
-    for call in run:
+    library = room(values)
+    if library in LIBRARIES and home(type(values)) not in LIBRARIES:
+        kind = next(one for one in type.mro(type(values)) if home(one) in LIBRARIES)
+        raise containers.derived(type(values).__name__, library, kind.__name__)
+    dtype = values.dtype if library == "pandas" and hasattr(type(values), "dtype") else None
+    if str(dtype) == "category" and not is_from(dtype, ("pandas",)):
+        raise containers.derived(type(dtype).__name__, "pandas", "CategoricalDtype")
+    for call in {"polars": ("collect",), "pyarrow": ("to_table", "read_all")}.get(library, ()):
         if hasattr(values, call):
             raise containers.not_run(type(values).__name__, call)
     typed = _has(values, _TYPED)
@@ -164,19 +164,12 @@ def require_read(values: Any) -> None:
         raise containers.without_positions(type(values).__name__)
     if is_read_elsewhere(values):
         raise containers.class_unknown(type(values).__name__)
-    library = room(values)
     if library in _CONTAINERS:
         held = attrgetter(*_CONTAINERS[library])(sys.modules[library])
         if not isinstance(values, held) or hasattr(type(values), "levels"):
             raise containers.no_array(type(values).__name__)
     elif isinstance(values, type):
         raise containers.no_array(type(values).__name__)
-
-
-def _origin(values: Any) -> tuple[str, str]:
-    """The library from whose class that of a container is derived, and the name of its class."""
-    kind = next(one for one in type.mro(type(values)) if home(one) in LIBRARIES)
-    return home(kind), kind.__name__
 
 
 def require_typed(X: Any) -> None:

@@ -141,8 +141,7 @@ _SPANS = ("Interval", "Period")
 def _shows_all(cell: Any) -> bool:
     """Whether a cell is of one of these classes, and so is what it holds."""
     held = next((names for kind, names in _SCALARS.items() if type(cell) is kind), None)
-    plain = (int, str, type(None))
-    return held is not None and are_of((getattr(cell, name) for name in held), plain)
+    return held is not None and are_of((getattr(cell, n) for n in held), (int, str, type(None)))
 
 
 def _identity(cell: Any) -> Any:
