@@ -31,7 +31,7 @@ LEARNED = {
     "with ε as theorems 2 and 3 have it. The algorithm is no better than those it is compared "
     "with: at equal privacy it and that of Wang et al. 2017 are the same, and the noise quoted for "
     "Zhang et al. is too small for its steps. All algorithms keep their rates in p, and "
-    "Algorithms 1 and 2 theirs in n; of Algorithms 3 and 4 the small grid does not tell.",
+    "Algorithms 1, 2 and 4 theirs in n; of Algorithm 3 the interval does not tell.",
     "xie2023": "At equal privacy smoothed Catoni gradients (H) are far better than medians of "
     "means (K), as the paper says. Beside plain clipping they are better in 20 features of the "
     "logistic model, with its errors read as W20 defines them, and as good in 40. They are worse "
