@@ -119,6 +119,16 @@ def test_line_1(epsilon, d):
             AggregatedMinimizer.from_theory(n, d, bad, radius=1.0)
 
 
+@pytest.mark.parametrize("epsilon", [30.0, 45.0, 60.0, 80.0, 120.0])
+@pytest.mark.parametrize("d", [1, 4])
+def test_a_large_budget_pays_for_the_suggested_smoothness(epsilon, d):
+    """Of 80 and a smoothness of .9, the stretch of the noise took 80.4, whatever the noise."""
+    budget = Budget(epsilon, 1e-6)
+    found = AggregatedMinimizer.from_theory(20_000, d, budget, radius=2.0)
+    plan = found.plan(1e6, Problem(n=20_000, d=d))
+    assert 0 < cost(plan, "replace_one").epsilon(budget.delta) < 0.9 * epsilon
+
+
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 @pytest.mark.parametrize("epsilon", [1.0, 5.0, math.inf])
 def test_planned_is_spent_and_within_the_budget(watched, make_problem, epsilon, neighbours):

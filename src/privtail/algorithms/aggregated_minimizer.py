@@ -24,8 +24,13 @@ if TYPE_CHECKING:
     from privtail.trusted.smooth.aggregate import SampleAndAggregate
 
 Doubles = NDArray[np.float64]
-LARGEST = 0.9
-"""Smoothness that is suggested at most: the proof needs less than 1."""
+LARGEST = 0.5
+"""The largest smoothness that is suggested.
+
+A stretch of the noise costs about (e^(2 beta) - 1)(d + log(2/delta)). The paper's beta leaves
+2 beta (d + log(2/delta)) for it, half of epsilon. For a large beta that is too little, and above
+.63 even the whole epsilon is: then no amount of noise meets the budget.
+"""
 
 
 def suggested_smoothness(epsilon: float, delta: float, size: int) -> float:
