@@ -202,10 +202,14 @@ def test_margins_that_are_right_stay_and_those_that_are_too_long_do_not(classes)
 
 
 @pytest.mark.parametrize("length", [10.0, 30.0, 100.0, 300.0])
-def test_margins_that_are_far_too_long_are_as_good_as_right_ones(length):
-    """Gains are clamped record by record: where their mean was taken for clamped it was 1.4."""
+def test_margins_that_are_far_too_long_lose_little(length):
+    """Gains are clamped record by record: where their mean was taken for clamped it was 1.4.
+
+    That a law of normal margins explains the gains is not used: the features may be far in many
+    rows. With that law it was .03 above the best; without it, it is .11.
+    """
     best = calibrated_by(1.0, 10.0)[1]
-    assert calibrated_by(length, 10.0)[1] < best + 0.03
+    assert calibrated_by(length, 10.0)[1] < best + 0.12
 
 
 @pytest.mark.parametrize("classes", [2, 4])
@@ -285,7 +289,7 @@ def test_where_a_label_leads_margins_shrink_to_the_intercept_only_ones():
         ([0.013, 0.013, -0.1], False, True, False, 0.1, (-0.5, 0.5)),  # likely, and no more
         ([0.0, 0.0, 0.0], False, False, False, 0.1, (-0.5, 0.5)),
         ([0.0, 0.0, 0.0], True, True, False, 0.1, (-0.5, 0.5)),  # nothing to spoil
-        ([-0.5, -0.5, -0.5], True, False, False, 0.1, (-0.5, 0.5)),  # a sure loss
+        ([-0.5, -0.5, -0.5], True, False, False, 0.1, (-0.24, 0.24)),  # a sure loss
     ],
 )
 def test_what_follows_from_released_gains(gains, coin, kept, significant, part, ends):

@@ -55,11 +55,12 @@ FAR = {
 }
 
 
+@pytest.mark.parametrize("n", [2_000, 10_000])
 @pytest.mark.parametrize("column", FAR)
-def test_a_feature_that_is_far_in_half_of_the_rows_does_not_spoil_labels(column):
+def test_a_feature_that_is_far_in_half_of_the_rows_does_not_spoil_labels(column, n):
     """Log loss was up to 1.25 times the constant's: far rows were as sure as they were wrong."""
     for seed in range(4):
-        rng, n = np.random.default_rng(1000 + seed), 10_000
+        rng = np.random.default_rng(1000 + seed)
         X = np.column_stack([rng.normal(size=(2 * n, 5)), FAR[column](rng, 2 * n)])
         y = (rng.logistic(size=2 * n) < X[:, :5] @ [1, -2, 0, 0.5, 3]).astype(float)
         p = fitted(X[:n], y[:n], 1.0, seed).predict_proba(X[n:])[:, 1]

@@ -189,29 +189,27 @@ def label_decision(
     if len(uncut) == len(candidates):
         return _without_losses(decision, uncut[1:], gains[1:], least), ends
     if ends == candidates[1].ends and gains[1] <= least:
-        decision, reach = _cut(decision, candidates, gains, least, typical, middle, tuning, weight)
+        decision, reach = _cut(decision, candidates[0], gains, typical, middle, tuning, weight)
         ends = tuple(np.clip(middle + reach, *ends).tolist())
     return decision, ends
 
 
 def _cut(
-    decision: Decision, candidates: Sequence[Candidate], gains: Doubles, least: float,
-    typical: float, middle: float, tuning: Tuning, weight: float,
+    decision: Decision, first: Candidate, gains: Doubles, typical: float, middle: float,
+    tuning: Tuning, weight: float,
 ) -> tuple[Decision, Doubles]:  # fmt: skip
     """The decision on margins of two labels, and the ends of their difference from the base.
 
     With heavy tails of features some are far longer than ``typical``, and the first gain is clamped
-    before their losses. So they end at `Tuning.sure` typical lengths. If whole margins lose, and
-    the first gain is significantly above that of normal margins, many are so long. Then margins and
-    ends are those of the first candidate, times `longest_without_loss`.
+    before their losses. So they end at `Tuning.sure` typical lengths. If whole margins lose, many
+    may be so long, and margins need not be normal. Then margins and ends are those of the first
+    candidate, times `longest_without_loss`, which holds for all margins.
     """
-    factor, first = decision.margin_factor, candidates[0]
-    likely = np.array([factor + tuning.significant * decision.margin_factor_std])
-    usual = float(magnitudes.expected_gains([first], likely, typical, middle)[0, 0])
-    if gains[1] >= 0 or gains[0] <= usual + least:
-        return decision, np.array([-1, 1]) * tuning.sure * factor * typical
+    if gains[1] >= 0:
+        return decision, np.array([-1, 1]) * tuning.sure * decision.margin_factor * typical
     ends, gain = np.subtract(first.ends, middle), float(gains[0]) * first.clamp
-    times = magnitudes.longest_without_loss(middle, ends, gain, factor / first.factor, weight)
+    most = decision.margin_factor / first.factor
+    times = magnitudes.longest_without_loss(middle, ends, gain, most, weight)
     return replace(decision, margin_factor=times * first.factor), times * ends
 
 
