@@ -391,7 +391,7 @@ STUDIES = (
             points=(50, 100, 200, 400, 800, 1600),
             epsilons=(0.1, 2.0, 5.0),
             repetitions=8,
-            varied=2,
+            varied=0,
         ),
         delta=lambda n: DELTA,
         choices=(PACE, ROW_NORM),
