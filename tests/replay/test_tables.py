@@ -37,7 +37,7 @@ pa = pytest.importorskip("pyarrow")
 
 import pyarrow.parquet as pq
 
-N = 24
+N = 40
 SEEDED: dict[str, Any] = {"noise": "simulated", "random_state": 0}
 ONE_STEP = ProximalGradient(steps=2, step_size=0.1, threshold=1.0)
 
