@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,14 @@ from scipy.special import expit
 from privtail.default.acceptance import Improvement
 from privtail.default.fit import Decision, Fit
 from privtail.default.tuning import Tuning
-from privtail.losses import LabelProbability, WeightedLoss, cut_to, magnitudes
-from privtail.losses.magnitudes import margin_gap, normal_margins, unclamped
+from privtail.losses import LabelProbability, WeightedLoss, cut_to
+from privtail.losses.label_margins import (
+    Candidate,
+    best_factor,
+    longest_without_loss,
+    unclamped,
+)
+from privtail.losses.magnitudes import margin_gap
 from privtail.robust_means import BoundedMean
 from privtail.summaries.column_summaries import LOCATING_SNR
 from privtail.summaries.histograms import bonferroni, usable_rows
@@ -68,18 +74,6 @@ class CountLabels:
 
     def _event(self, problem: Problem) -> Event:
         return self.noise.event(problem.histogram(1, _labels(problem) - 1))
-
-
-class Candidate(NamedTuple):
-    """A model of labels whose mean gain over the base is released.
-
-    Its margins are those of the base plus ``factor`` times the fitted difference from the base,
-    clipped to ``ends``. The gain of a record is clamped at ``clamp``, in nats.
-    """
-
-    factor: float
-    clamp: float
-    ends: tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -209,7 +203,7 @@ def _cut(
         return decision, np.array([-1, 1]) * tuning.sure * decision.margin_factor * typical
     ends, gain = np.subtract(first.ends, middle), float(gains[0]) * first.clamp
     most = decision.margin_factor / first.factor
-    times = magnitudes.longest_without_loss(middle, ends, gain, most, weight)
+    times = longest_without_loss(middle, ends, gain, most, weight)
     return replace(decision, margin_factor=times * first.factor), times * ends
 
 
@@ -220,42 +214,6 @@ def _without_losses(
     factors = [each.factor for each, gain in zip(candidates, gains, strict=True) if gain >= -least]
     factor = min(decision.margin_factor, max(factors, default=decision.margin_factor))
     return replace(decision, kept=decision.kept and bool(factors), margin_factor=factor)
-
-
-def best_factor(
-    candidates: Sequence[Candidate], gains: Doubles, deviation: float, typical: float, middle: float
-) -> tuple[float, float, float, float]:
-    """The factor of the margins that gains most, its gain, its significance and its deviation.
-
-    The model is that of `expected_gains`. The true factor, and a common scale near 1 of all gains,
-    are fitted to the noisy ``gains`` by least squares. Factors are searched on a grid from 1 down
-    to 2^-12 in eighths of an octave (so within 5 %), and at zero.
-
-    The significance is that of a matched filter: the sum of the gains, weighted by their expected
-    values, in standard deviations of its noise. The largest over all factors counts as two tests
-    (`bonferroni`), because the first gain has most of the weight, or the others have. ``gains`` and
-    ``deviation``, that of their noise, are in units of the clamps.
-
-    The last number is the posterior standard deviation of the true factor, for a uniform prior.
-    """
-    z, weights = normal_margins(typical)
-    truths = np.append(2.0 ** (-np.arange(97) / 8), 0.0)
-    expected = magnitudes.expected_gains(candidates, truths, typical, middle) / deviation
-    released = gains / deviation
-    scales = np.maximum((released @ expected + 1) / (np.sum(expected**2, axis=0) + 1), 0.0)
-    errors = np.sum((scales * expected - released[:, None]) ** 2, axis=0) + (scales - 1) ** 2
-    best = int(errors.argmin())
-    factor = float(truths[best])
-    own = np.logaddexp(0, middle) - np.logaddexp(0, middle + factor * z)
-    gain = float((own + factor * z * expit(middle + factor * z)) @ weights)
-    filters = np.maximum(expected, 0.0)
-    lengths = np.maximum(np.linalg.norm(filters, axis=0), np.finfo(np.float64).tiny)
-    significance = float((released @ filters / lengths).max())
-    likelihoods = truths * np.exp((errors[best] - errors) / 2)  # times the spacing of the grid
-    total = max(float(likelihoods.sum()), 1e-300)
-    std = math.sqrt(float(likelihoods @ (truths - factor) ** 2) / total)
-    rounding = factor * math.log(2) / 8 / math.sqrt(12)
-    return factor, float(scales[best]) * gain, significance, math.hypot(std, rounding)
 
 
 @dataclass(frozen=True)

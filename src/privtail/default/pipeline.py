@@ -11,30 +11,33 @@ the cost of each stage are in ``model.plan(n, d)``. See ``docs/background/how-it
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple, get_args
+from typing import ClassVar, Literal, get_args
 
 from numpy.typing import ArrayLike
 
 from privtail.algorithms.result import Result, require_no_start
-from privtail.default.acceptance import Accept, Improvement, LimitExtrapolation
+from privtail.default.acceptance import Accept, LimitExtrapolation
 from privtail.default.allocation import BudgetFraction
-from privtail.default.amounts import StartAtMeanAmount
 from privtail.default.columns import SummarizeColumns
 from privtail.default.finish import result_of
-from privtail.default.fit import Fit, Stage, planned, run_stages
-from privtail.default.intercept import (
-    FitIntercept,
-    MatchMean,
-    MatchQuantile,
-    MeanDerivative,
-    StartAtInterceptOnly,
-)
+from privtail.default.fit import Fit, planned, run_stages
+from privtail.default.intercept import FitIntercept, MatchMean, MatchQuantile
 from privtail.default.labels import AcceptLabels, CountLabels, MatchFrequencies
-from privtail.default.screening import SelectFeatures, detectable_features
-from privtail.default.steps import Descend, DropRare, MeasureResiduals, Precondition, ShrinkSlopes
+from privtail.default.steps import Descend
 from privtail.default.tuning import Tuning
+from privtail.default.weighted_stages import (
+    Stages,
+    Weighted,
+    amount_start,
+    build_stages,
+    descent_stages,
+    gain_stage,
+    intercept_only_start,
+    intercept_stage,
+    selection_stage,
+)
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts, InvalidInput
 from privtail.losses import AMOUNTS, LABELS, AmountLoss, AnyLoss, Loss, Targets, require_margin
@@ -44,26 +47,7 @@ from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan
 from privtail.trusted.problem import Problem
 
-Stages = tuple[Stage, ...]
 Regime = Literal["all features", "few features", "intercept only"]
-
-
-class Weighted(NamedTuple):
-    """A stage and its budget weight.
-
-    The stage gets its weight over the sum of all weights as a fraction of the budget, and ``build``
-    makes the stage from that fraction. A stage without releases has the weight 0.
-    """
-
-    weight: float
-    build: Callable[[BudgetFraction], Stage]
-
-
-def build_stages(weighted: Iterable[Weighted], budget: BudgetFraction) -> Stages:
-    """The stages, in order, with the budget divided among them."""
-    weighted = tuple(weighted)
-    fractions = budget.split([entry.weight for entry in weighted])
-    return tuple(entry.build(part) for entry, part in zip(weighted, fractions, strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,35 +189,35 @@ class ScaledDescent:
     def _numeric_stages(self, problem: Problem, *, few: bool) -> Iterator[Weighted]:
         """The stages after the column summaries, for a numeric target."""
         if few:
-            yield _selection_stage(self.tuning, problem, self.sparsity, numbers=True)
+            yield selection_stage(self.tuning, problem, self.sparsity, numbers=True)
         if problem.intercept:
-            yield Weighted(self.tuning.other, self._intercept_only_start)
-        yield from _descent_stages(self.tuning, problem, labels=False)
-        yield _gain_stage(self.tuning, LimitExtrapolation)
+            yield intercept_only_start(self.tuning, self.tuning.other, quantile=self.quantile)
+        yield from descent_stages(self.tuning, problem, labels=False)
+        yield gain_stage(self.tuning, LimitExtrapolation)
         if problem.intercept and self.squares:
-            yield _intercept_stage(self.tuning, FitIntercept, "mean residual")
+            yield intercept_stage(self.tuning, FitIntercept, "mean residual")
         if problem.intercept and self.quantile:
             moves = self.tuning.intercept_moves
-            yield _intercept_stage(self.tuning, MatchQuantile, "quantile", moves)
-        yield _gain_stage(self.tuning, Accept)
+            yield intercept_stage(self.tuning, MatchQuantile, "quantile", moves)
+        yield gain_stage(self.tuning, Accept)
 
     def _amount_stages(self, problem: Problem, *, few: bool) -> Iterator[Weighted]:
         """The stages after the column summaries, for counts and amounts."""
-        yield _amount_start(self.tuning, problem)
+        yield amount_start(self.tuning, problem)
         if few:
-            yield _selection_stage(self.tuning, problem, self.sparsity, numbers=False)
-        yield from _descent_stages(self.tuning, problem, labels=False)
+            yield selection_stage(self.tuning, problem, self.sparsity, numbers=False)
+        yield from descent_stages(self.tuning, problem, labels=False)
         if problem.intercept:
-            yield _intercept_stage(self.tuning, MatchMean, "target mean")
-        yield _gain_stage(self.tuning, Accept)
+            yield intercept_stage(self.tuning, MatchMean, "target mean")
+        yield gain_stage(self.tuning, Accept)
 
     def _label_stages(self, problem: Problem, *, few: bool) -> Iterator[Weighted]:
         """The stages after the column summaries, for labels."""
         yield Weighted(self.tuning.label_counts, lambda part: CountLabels(part.histogram_noise()))
         if few:
-            yield _selection_stage(self.tuning, problem, self.sparsity, numbers=False)
-        yield from _descent_stages(self.tuning, problem, labels=True)
-        yield _gain_stage(self.tuning, AcceptLabels)
+            yield selection_stage(self.tuning, problem, self.sparsity, numbers=False)
+        yield from descent_stages(self.tuning, problem, labels=True)
+        yield gain_stage(self.tuning, AcceptLabels)
         if problem.intercept and not self.weighted:
             weight = self.tuning.other
             yield Weighted(weight, lambda part: MatchFrequencies(part.unit_interval_noise()))
@@ -247,12 +231,7 @@ class ScaledDescent:
         yield Weighted(
             1.0, lambda part: SummarizeColumns(summaries, part.histogram_noise(), features=False)
         )
-        yield Weighted(1.0, self._intercept_only_start)
-
-    def _intercept_only_start(self, budget: BudgetFraction) -> StartAtInterceptOnly:
-        """The stage that fits an intercept; a quantile takes several mean derivatives."""
-        moves = self.tuning.intercept_moves if self.quantile else 1
-        return StartAtInterceptOnly(MeanDerivative(budget.mean_noise(moves), moves))
+        yield intercept_only_start(self.tuning, 1.0, quantile=self.quantile)
 
 
 def _finds_target(stages: Stages, problem: Problem) -> bool:
@@ -262,73 +241,3 @@ def _finds_target(stages: Stages, problem: Problem) -> bool:
         for stage in stages
         if isinstance(stage, SummarizeColumns | CountLabels)
     )
-
-
-def _descent_stages(tuning: Tuning, problem: Problem, *, labels: bool) -> Iterator[Weighted]:
-    """The stages that fit slopes. All gradients together have the weight 1."""
-    row_fraction = tuning.label_row_fraction if labels else 1.0
-    weight, first = tuning.other, math.ceil((tuning.steps - 1) / 5)
-
-    def descend(steps: int) -> Weighted:
-        return Weighted(
-            steps / tuning.steps, lambda part: Descend(part.mean_noise(steps), steps, row_fraction)
-        )
-
-    if problem.indicators:
-        yield Weighted(tuning.label_counts, lambda part: DropRare(part.histogram_noise()))
-    if problem.rows <= tuning.max_moments:
-        yield Weighted(weight, lambda part: Precondition(part.histogram_noise(), row_fraction))
-    else:
-        yield Weighted(0.0, lambda _: Precondition(None, row_fraction))
-    if first:
-        yield descend(first)
-    yield Weighted(weight, lambda part: MeasureResiduals(part.histogram_noise()))
-    yield descend(tuning.steps - first)
-    yield Weighted(0.0, lambda _: ShrinkSlopes())
-
-
-def _intercept_stage(
-    tuning: Tuning, kind: type[FitIntercept | MatchMean | MatchQuantile], by: str, moves: int = 1
-) -> Weighted:
-    """A stage that moves the intercept by ``moves`` mean derivatives of equal budget."""
-    name, weight = f"intercept by {by}", moves * tuning.other
-    return Weighted(weight, lambda part: kind(MeanDerivative(part.mean_noise(moves), moves, name)))
-
-
-def _gain_stage(tuning: Tuning, kind: type[LimitExtrapolation | Accept | AcceptLabels]) -> Weighted:
-    """A stage that releases mean gains of equal budget."""
-    gains = kind.releases
-    return Weighted(gains * tuning.other, lambda part: kind(Improvement(part.mean_noise(gains))))
-
-
-def _amount_start(tuning: Tuning, problem: Problem) -> Weighted:
-    """A histogram of the amounts and, if there is an intercept, their mean at half its budget."""
-    weights = [tuning.column_summaries, tuning.column_summaries / 2][: 1 + problem.intercept]
-    moves = tuning.intercept_moves if problem.exposure else 1
-
-    def stage(budget: BudgetFraction) -> StartAtMeanAmount:
-        histogram, *rest = budget.split(weights)
-        means = (MeanDerivative(part.mean_noise(moves), moves) for part in rest)
-        return StartAtMeanAmount(histogram.histogram_noise(), *means)
-
-    return Weighted(sum(weights), stage)
-
-
-def _selection_stage(
-    tuning: Tuning, problem: Problem, sparsity: int | None, *, numbers: bool
-) -> Weighted:
-    """Selection of features, for numbers after a median, then their own column summaries."""
-    most, moves = sparsity or problem.d, tuning.intercept_moves
-    weights = [tuning.screening, tuning.column_summaries / 2]
-    if numbers and problem.intercept:
-        weights.append(2 * tuning.other)
-
-    def stage(budget: BudgetFraction) -> SelectFeatures:
-        screening, own, *rest = budget.split(weights)
-        noise = screening.mean_noise().multiplier
-        picks = detectable_features(most, noise, tuning.score_to_noise, problem)
-        median = (MeanDerivative(s.mean_noise(moves), moves, "median of the target") for s in rest)
-        own_noise = own.histogram_noise()
-        return SelectFeatures(picks, noise * math.sqrt(picks), own_noise, *median)
-
-    return Weighted(sum(weights), stage)
