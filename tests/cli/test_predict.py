@@ -180,6 +180,14 @@ def test_verify(shell, table):
     assert "NOT VERIFIED" in shell("verify", "lie.json", code=1).stdout
 
 
+def test_a_verified_file_is_read_once(shell, model, monkeypatch):
+    """What was verified and what was loaded could be two files, if it changed meanwhile."""
+    reads, read_bytes = [], Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: reads.append(path) or read_bytes(path))
+    shell("verify", "model.json", code=1)
+    assert reads == [Path("model.json")]
+
+
 def test_simulated_noise_is_not_verified(shell, model):
     assert "NOT VERIFIED" in shell("verify", "model.json", code=1).stdout
 

@@ -29,13 +29,13 @@ def verify(
     For example:
       privtail verify model.json
     """
-    from privtail import load
-    from privtail.json_files import json_of
+    from privtail.model.model import model_of
     from privtail.statement import verification
 
-    answers = verification.verify_all(file)
-    if json_of(file, verification.NEEDED)[0].get("format") == "privtail-model":
-        load(file)
+    written = verification.read(file)
+    answers = verification.verify_all(written)
+    if written.get("format") == "privtail-model":
+        model_of(written, file)
     show("\n\n".join(map(str, answers)))
     if not all(answers):
         raise typer.Exit(1)

@@ -65,7 +65,17 @@ def load(path: str | os.PathLike[str]) -> Model:
     >>> model.predict(frame), model.statement  # doctest: +SKIP
     """
     path = Path(path)
-    content, _ = json_of(path, "a model that privtail wrote")
+    return model_of(json_of(path, "a model that privtail wrote")[0], path)
+
+
+def model_of(content: Any, path: Path) -> Model:
+    """The model that a file holds.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no such model.
+    """
     try:
         return Model.from_json(content)
     except InvalidInput as error:

@@ -130,7 +130,7 @@ def verify(source: str | os.PathLike[str] | Mapping[str, Any] | Statement) -> Ve
     if isinstance(source, Statement):
         statement = source
     else:
-        written = source if isinstance(source, Mapping) else _load(Path(source))
+        written = source if isinstance(source, Mapping) else read(Path(source))
         if "statement" in written and written.get("format") != FORMAT:
             written = written["statement"]
         statement = Statement.from_json(written)
@@ -156,15 +156,15 @@ def verify(source: str | os.PathLike[str] | Mapping[str, Any] | Statement) -> Ve
     )
 
 
-def verify_all(path: str | os.PathLike[str]) -> tuple[Verification, ...]:
-    """`verify` of every statement of a file: its own, and those of an evaluation.
+def verify_all(source: str | os.PathLike[str] | Mapping[str, Any]) -> tuple[Verification, ...]:
+    """`verify` of every statement of a file, or of what it holds: its own, and an evaluation's.
 
     Raises
     ------
     InvalidInput
         As `verify`.
     """
-    written = _load(Path(path))
+    written = source if isinstance(source, Mapping) else read(Path(source))
     if "statements" not in written:
         return (verify(written),)
     several = written["statements"]
@@ -271,7 +271,14 @@ def _finite(bill: Cost, delta: float) -> float:
     return epsilon
 
 
-def _load(path: Path) -> Mapping[str, Any]:
+def read(path: Path) -> Mapping[str, Any]:
+    """What a file with a statement holds.
+
+    Raises
+    ------
+    InvalidInput
+        If it cannot be read, or holds no object of JSON.
+    """
     content, _ = json_of(path, NEEDED)
     if not isinstance(content, Mapping):
         raise InvalidInput(f"{path} holds no privacy statement. Give {NEEDED}.")
