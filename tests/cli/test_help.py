@@ -181,3 +181,10 @@ def test_the_command_as_a_process(shell):
     out = shell.process("--version")
     assert out.returncode == 0
     assert out.stdout == f"privtail {privtail.__version__}\n"
+
+
+def test_theory_says_what_runs_a_mean(shell):
+    """It is in no row of `privtail algorithms`, which says how the others are run."""
+    words = ("--n", 10_000, "--d", 3, "--epsilon", 1)
+    assert "privtail mean --method truncated" in shell("theory", "truncated-mean", *words).stdout
+    assert "run by" not in shell("theory", "catoni-descent", *words).stdout

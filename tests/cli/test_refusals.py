@@ -328,6 +328,8 @@ def test_advice_can_be_pasted_whatever_the_names(shell, table):
         (("mean", "-x"), "privtail mean has no option -x."),
         (("--foo",), "privtail has no option --foo."),
         (("fitt",), "There is no command 'fitt'. Is 'fit' meant?"),
+        (("ledger", "budget.jsonl"), "There is no command 'ledger'. Is 'budget' meant?"),
+        (("describe", "claims.csv"), "There is no command 'describe'. Is 'summarize' meant?"),
         (("mean", "--epsilon"), "The option --epsilon needs a value after it."),
         (("fit", "--force=3"), "The option --force takes no value."),
         (("fit", "--epsilon", "one"), "--epsilon must be a number."),

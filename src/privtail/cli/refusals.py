@@ -23,6 +23,9 @@ _KINDS = (
 )  # fmt: skip
 """How Typer and its parts name a kind of value, and what it is."""
 
+_OTHERWISE = {"ledger": "budget", "describe": "summarize"}
+"""What a verb may be called by those who do not know its name."""
+
 
 class Command(TyperCommand):
     """A verb whose refused arguments are said in whole sentences."""
@@ -48,7 +51,8 @@ class Group(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The verb of this name."""
         if args and not args[0].startswith("-") and args[0] not in self.commands:
-            near = meant(args[0], self.commands)
+            near = meant(args[0], [*self.commands, *_OTHERWISE])
+            near = _OTHERWISE.get(near or "", near)
             hint = "" if near is None else f" Is {near!r} meant?"
             _refuse(f"There is no command {args[0]!r}.{hint}", ctx.command_path)
         with _said(ctx.command_path):

@@ -43,7 +43,7 @@ def theory(
     For example:
       privtail theory catoni-descent --n 100000 --d 10 --epsilon 1
     """
-    from privtail.algorithms.theory import Setting, promises
+    from privtail.algorithms.theory import MEANS, Setting, promises
     from privtail.statement import hanging
 
     setting = Setting(n=n, d=d, epsilon=epsilon, delta=delta, moments=moments, sparsity=sparsity)
@@ -56,6 +56,7 @@ def theory(
             "assumes": promise.assumes,
             "measured": f"privtail reproduce {measured}" if measured else "by no experiment here",
             "nearest": _nearest(promise, setting),
+            "run by": MEANS.get(name, ""),
         }
         show(f"\n{name}, {promise.theorem}")
         for fact, said in facts.items():
