@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from array import array
 from pathlib import Path
 from typing import Any
 
@@ -220,12 +221,16 @@ def test_refusals_say_what_to_type() -> None:
             frame(), by=["x", "paid", "kind"], epsilon=1
         ),
         "between 0 and 1": lambda: privtail.private_quantile(frame()["x"], [1.5], epsilon=1),
-        "Declare its categories": lambda: privtail.private_quantile(frame(), epsilon=1),
-        "not what a float holds": lambda: privtail.private_quantile(5.0, epsilon=1),
+        "Encode it by a public rule": lambda: privtail.private_quantile(frame(), epsilon=1),
+        "of type float": lambda: privtail.private_quantile(5.0, epsilon=1),
         "type set has no rows": lambda: privtail.summarize({1, 2}, epsilon=1),
         r"list\(x\)": lambda: privtail.private_covariance((v for v in [1, 2]), epsilon=1),
         "write edges=": lambda: privtail.private_histogram(frame()["x"], [0, 5], epsilon=1),
-        "not what a NoneType": lambda: privtail.private_histogram(None, epsilon=1),
+        "of type NoneType": lambda: privtail.private_histogram(None, epsilon=1),
+        "of type array: pass": lambda: privtail.private_mean(array("d", [1.0, 2.0]), epsilon=1),
+        "count rows by a column: private_count": lambda: privtail.summarize(
+            frame()[["region"]], epsilon=1
+        ),
         "no names": lambda: privtail.private_count(
             np.ones((3, 2)), by="x", categories=["a"], epsilon=1
         ),
@@ -305,3 +310,11 @@ def test_times_of_a_file_are_declared_as_they_are_written(
     with pytest.raises(InvalidInput, match="no row would match"):
         privtail.private_count(table, by="day", categories=[odd], epsilon=20, ledger=ledger)
     assert ledger.entries() == charged
+
+
+def test_a_note_says_why_means_of_misspelt_groups_are_unknown() -> None:
+    """The answer pointed to notes of the statement, and there were none."""
+    asked = {"by": "region", "categories": ["NORTH"], "epsilon": 1, **SIMULATED}
+    with pytest.warns(AccuracyWarning, match="notes of the statement"):
+        found = privtail.private_mean(frame()[["region", "x"]], **asked)
+    assert any("Compare how categories are written" in note for note in found.privacy_.notes)

@@ -50,7 +50,7 @@ class Tabled:
 
     def curator(self, promised: Promised, label: str, *, intercept: bool = False) -> Curator:
         """Holds the table, and is paid from this budget."""
-        categories = None if is_file(self.data) else self.categories
+        categories = None if is_file(self.data) else self.categories or None
         options = promised.options(label)
         return Curator(self.data, categories=categories, intercept=intercept, **options)
 
@@ -92,8 +92,9 @@ def tabled(
     kept = [n for n in names if n not in left and (not only_groups or n in asked)]
     if not kept:
         raise InvalidInput(
-            "No column holds numbers or has declared categories. Declare those of one, for example "
-            'categories={"region": ["north", "south"]}.'
+            "No column holds numbers. Pass at least one of numbers, or count rows by a column:",
+            'private_count(frame, by="region", categories=["north", "south"], epsilon=1).',
+            cli="privtail count DATA --by region=north,south --epsilon 1",
         )
     categories = {name: declared[name] for name in kept if name in declared}
     if is_file(data):
@@ -127,18 +128,22 @@ def name_of(column: Any) -> str:
     return name if isinstance(name, str) and name else "x"
 
 
+def require_shape(data: Any) -> None:
+    """Refuse what is no table, no column and no array, such as None or an ``array.array``."""
+    if len(getattr(data, "shape", ())) < 2:
+        raise InvalidInput(
+            "A table or a column of numbers is needed, not an object of type "
+            f"{type(data).__name__}: pass a data frame, an array, or list(x)."
+        )
+
+
 def _without_names(data: Any, *, grouped: bool) -> Tabled:
     if grouped:
         raise InvalidInput(
             "An array has no names, and categories belong to a named column: pass a data frame."
         )
-    shape: tuple[int, ...] = getattr(data, "shape", ())
-    if len(shape) < 2:
-        raise InvalidInput(
-            f"A table or a column of numbers is needed, not what a {type(data).__name__} holds: "
-            "pass a data frame, an array, or list(x)."
-        )
-    width = shape[1]
+    require_shape(data)
+    width = data.shape[1]
     return Tabled(data, {}, tuple(f"x{j}" for j in range(width)), tuple(range(width)))
 
 

@@ -17,7 +17,7 @@ from privtail.calibration import calibrated
 from privtail.compilation import steady
 from privtail.describe.estimates import public_numbers
 from privtail.describe.moments import ColumnMoments
-from privtail.describe.tabled import Tabled, name_of, tabled
+from privtail.describe.tabled import Tabled, name_of, require_shape, tabled
 from privtail.errors import AccuracyWarning, InvalidInput, real, require_whole, warn
 from privtail.influence import catoni_bound
 from privtail.ledgers import interruptible
@@ -64,6 +64,11 @@ UNBOUNDED = (
     "The error that clipping causes in {count} of {d} columns is not bounded by anything that "
     "was released: their means may be off by more than the noise that is stated. Give a "
     "threshold (in Python), or spend more."
+)
+NO_GROUP = (
+    "Of {count} of {d} means, noise hides how many rows the group holds, or nothing that was "
+    "released bounds the error of clipping. Compare how categories are written with the cells, and "
+    "their type with that of the column; or spend more."
 )
 NOT_RELIABLE = (
     "{count} of {d} means are not reliable: they may be off by any amount, and their intervals "
@@ -273,10 +278,12 @@ def _of_groups(table: Tabled, promised: Promised) -> MeanEstimate:
         known, moments.deviation / np.sqrt(np.maximum(moments.count, 1.0)), math.nan
     )
     count, d = int(np.sum(~moments.reliable)), moments.reliable.size
-    warned = (NOT_RELIABLE.format(count=count, d=d),) if count else ()
+    warned, notes = (
+        (text.format(count=count, d=d),) if count else () for text in (NOT_RELIABLE, NO_GROUP)
+    )
     return MeanEstimate(
         moments.mean, moments.noise_std, sampling, moments.below, moments.above, moments.reliable,
-        state(curator), warned, table.groups, table.names,
+        state(curator, notes), warned, table.groups, table.names,
     )  # fmt: skip
 
 
@@ -307,6 +314,8 @@ def mean_of(
 def _as_columns(x: Any) -> tuple[bool, Any]:
     """Whether x is one column given as a vector, and x as records."""
     vector = is_column(x)
+    if not (vector or is_file(x) or isinstance(x, str | os.PathLike)) and column_names(x) is None:
+        require_shape(x)
     return vector, {name_of(x): x} if vector else x
 
 
