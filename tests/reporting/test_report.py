@@ -177,6 +177,7 @@ def test_a_release_that_is_not_private_is_not_called_private(folder, tmp_path):
     model.save(tmp_path / "simulated.json")
     text = privtail.report(folder / "model.json", tmp_path / "simulated.json")
     assert "NOT PRIVATE" in text
+    assert re.search(r"<h3>[^<]*simulated\.json[^<]*</h3><p><strong>NOT PRIVATE", text)  # which one
     assert "within the promise" not in text
     content = json.loads((folder / "model.json").read_text())
     content["statement"]["epsilon"] = 0.5

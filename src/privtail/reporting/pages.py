@@ -127,9 +127,8 @@ def _percent(epsilon: float, delta: float) -> str:
 
 def _promise(named: Mapping[Statement, str]) -> str:
     parts = [
-        f"<h3>{escape(name)}</h3>{_protection(s)}"
-        if s.private
-        else f"<p><strong>{escape(s.headline)}.</strong></p>"
+        f"<h3>{escape(name)}</h3>"
+        + (_protection(s) if s.private else f"<p><strong>{escape(s.headline)}.</strong></p>")
         for s, name in named.items()
     ]
     several = ""
