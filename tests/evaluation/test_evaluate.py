@@ -524,3 +524,49 @@ def test_what_is_not_fitted_is_refused_before_the_charge(model, said):
     with pytest.raises(InvalidInput, match=said):
         evaluate(model, np.ones((50, 2)), np.arange(50.0), epsilon=0.5, ledger=ledger)
     assert not ledger.entries()
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+def test_a_model_of_scikit_learn_gets_its_own_columns(numbers, kind):
+    """By their names, as models of privtail do: in another order it would fail for every row."""
+    X, y = numbers
+    columns = {"a": X[:, 0], "b": X[:, 1]}
+    model = LinearRegression().fit(kind(columns), y)
+    asked = {"epsilon": math.inf, "trusted_rowwise": True}
+    expected = evaluate(model, kind(columns), y, **asked)
+    more = kind({"z": y, "b": columns["b"], "a": columns["a"]})
+    assert evaluate(model, more, y, **asked)["mae"] == expected["mae"]
+    assert compare(model, model, more, y, **asked).difference.value == 0
+
+
+@pytest.mark.parametrize(
+    ("X", "said"),
+    [
+        (pd.DataFrame({"a": np.ones(50), "B": np.ones(50)}), "no column 'b'"),
+        (pd.DataFrame(np.ones((50, 3)), columns=["a", "b", "b"]), "must be distinct"),
+        (np.ones((50, 3)), "takes 2 features, but X has 3"),
+    ],
+)
+def test_columns_that_a_model_was_not_fitted_to_are_refused_before_the_charge(X, said):
+    frame = pd.DataFrame({"a": np.arange(50.0), "b": np.arange(50.0) ** 2})
+    model, ledger = LinearRegression().fit(frame, frame["a"]), Ledger(epsilon=1.0, delta=1e-5)
+    asked = {"epsilon": 0.5, "ledger": ledger}
+    for ask in (
+        lambda *t: evaluate(model, *t, **asked),
+        lambda *t: compare(model, model, *t, **asked),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            ask(X, frame["a"])
+    assert not ledger.entries()
+
+
+def test_misspelt_labels_are_told_in_a_note(labels):
+    """Noise alone was shown, and more rows were advised."""
+    X, y = labels
+    model = LogisticRegression().fit(X, np.where(y > 0, "yes", "no"))
+    asked = {"epsilon": 1, "trusted_rowwise": True, **QUIET}
+    with pytest.warns(AccuracyWarning, match="may help"):
+        found = evaluate(model, X, np.where(y > 0, "Yes", "No"), **asked)
+    assert any("compare the spelling" in note for note in found.notes)
+    fine = evaluate(model, X, np.where(y > 0, "yes", "no"), **asked)
+    assert not any("compare the spelling" in note for note in fine.notes)

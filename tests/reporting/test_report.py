@@ -171,6 +171,13 @@ def test_an_attacker_tells_what_the_statement_compares(tmp_path, neighbours, per
     assert "in a table of 3,000 rows" in promised
 
 
+def test_log_odds_are_of_a_label(tmp_path):
+    X = np.random.default_rng(0).normal(size=(2000, 2))
+    model = DPLogisticRegression(epsilon=5.0, classes=["no", "yes"], **SIMULATED)
+    model.fit(X, np.where(X[:, 0] > 0, "yes", "no")).save(tmp_path / "labels.json")
+    assert "change of the log-odds of yes if" in privtail.report(tmp_path / "labels.json")
+
+
 def test_a_release_that_is_not_private_is_not_called_private(folder, tmp_path):
     X = np.random.default_rng(0).normal(size=(500, 2))
     model = DPLinearRegression(epsilon=2.0, **SIMULATED).fit(X, X[:, 0])

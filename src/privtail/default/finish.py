@@ -43,7 +43,7 @@ NO_FEATURE = (
 )
 NO_GAIN = (
     "The improvement over an intercept-only model is not significant, so the slopes are set to "
-    "zero. More rows or a larger epsilon would help."
+    "zero. More rows or a larger epsilon may help."
 )
 UNPROVEN = (
     "The improvement over an intercept-only model is not significant. The slopes are kept, "

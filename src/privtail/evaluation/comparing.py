@@ -178,7 +178,7 @@ def compare(
     'first'
     """
     normal_quantile(confidence)  # refuses what is none, before anything is charged
-    models = [as_model(model, y, trusted_rowwise) for model in (first, second)]
+    models = [as_model(model, X, y, trusted_rowwise) for model in (first, second)]
     (one, classes), (other, others) = models
     if classes != others:
         raise InvalidInput("Both models need the same classes, in the same order, or none.")

@@ -27,7 +27,7 @@ from privtail.trusted.ledger import Ledger
 
 OPEN = (
     "The released numbers give no bound for {names}, because noise may hide large errors. More "
-    "rows or a larger epsilon would help."
+    "rows or a larger epsilon may help."
 )
 
 
@@ -177,7 +177,7 @@ def evaluate(
         if not isinstance(model, Model):
             raise InvalidInput("Pass the true targets: evaluate(model, X, y, epsilon=1).")
         y = model.target
-    asked, classes = as_model(model, y, trusted_rowwise)
+    asked, classes = as_model(model, X, y, trusted_rowwise)
     promised = Promised(
         epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,

@@ -17,6 +17,7 @@ from privtail.evaluation.result import Estimate, Evaluation
 from privtail.promised import Promised
 from privtail.robust_means import ClampedMean
 from privtail.statement import state
+from privtail.summaries.histograms import fewer, usable_rows
 from privtail.trusted import row_errors
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
@@ -39,6 +40,11 @@ LARGEST_CONFUSION = 20
 
 HALF = ClampedMean(0.5)
 
+NO_LABEL = (
+    "Nor does it if its label is none of the model's: compare the spelling. All numbers are those "
+    "of the rows that count."
+)
+
 
 def of_labels(
     model: AnyModel, X: Any, y: Any, classes: tuple[Any, ...], promised: Promised, confidence: float
@@ -51,7 +57,10 @@ def of_labels(
     sampled, z = promised.groups is None, normal_quantile(confidence)
     bins, std = stages.bins(curator, multiplier)
     table = stages.table(curator, multiplier, bins)
-    numbers = _accuracy(*stages.means(curator, multiplier), curator.problem.n, z, sampled)
+    means, mean_std = stages.means(curator, multiplier)
+    n = curator.problem.n
+    part = usable_rows(2 * n * means[:1], 2 * n * mean_std, n)
+    numbers = _accuracy(means, mean_std, n, z, sampled)
     curves, confusion = None, table
     if table is not None:
         noisy = Noisy(std, sampled, z)
@@ -63,11 +72,9 @@ def of_labels(
             curves, more = curves_of(table, bins, noisy)
             numbers |= more
             confusion = np.column_stack([half.sum(axis=1) for half in bins.halves(table)])
-    notes = () if sampled else (PERSONS,)
+    notes = (*fewer(*part, n, NO_LABEL), *(() if sampled else (PERSONS,)))
     statement = state(curator, notes)
-    return Evaluation(
-        numbers, curves, confusion, classes, confidence, curator.problem.n, (statement,), notes
-    )
+    return Evaluation(numbers, curves, confusion, classes, confidence, n, (statement,), notes)
 
 
 @dataclass(frozen=True)

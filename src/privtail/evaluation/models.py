@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,21 @@ from privtail.linear_model.regressor import PrivateRegressor
 from privtail.linear_model.search import PrivateSearchCV
 from privtail.model import Model
 from privtail.trusted.row_errors import AnyModel, LinearModel, OutsideModel
+from privtail.trusted.tables import column_names
 
 
-def as_model(model: Any, y: Any, trusted_rowwise: bool) -> tuple[AnyModel, tuple[Any, ...] | None]:
+def as_model(
+    model: Any, X: Any, y: Any, trusted_rowwise: bool
+) -> tuple[AnyModel, tuple[Any, ...] | None]:
     """A model as the core takes it, and its labels; None of a model of numbers.
+
+    A model of another library gets the columns of a data frame that it was fitted to, in its order.
 
     Raises
     ------
     InvalidInput
-        If it is not fitted, or has no predictions of the kind that is needed.
+        If it is not fitted, or has no predictions of the kind that is needed, or was fitted to
+        other columns.
     """
     if isinstance(model, PrivateSearchCV):
         model = getattr(model, "best_estimator_", model)
@@ -51,7 +57,28 @@ def as_model(model: Any, y: Any, trusted_rowwise: bool) -> tuple[AnyModel, tuple
             f"{type(model).__name__} has no {name}. A model of numbers needs predict, one of "
             "labels predict_proba and classes_; fit it before it is evaluated."
         )
-    return OutsideModel(predict, trusted_rowwise), classes
+    return OutsideModel(_of_own_columns(model, X, predict), trusted_rowwise), classes
+
+
+def _of_own_columns(model: Any, X: Any, predict: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Predictions from the columns that a model of scikit-learn was fitted to, by their names."""
+    known, names = getattr(model, "feature_names_in_", None), column_names(X)
+    width: int | None = getattr(model, "n_features_in_", None)
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    if names is None and width is not None and len(shape) == 2 and shape[1] != width:
+        raise InvalidInput(f"The model takes {width} features, but X has {shape[1]}.")
+    if known is None or names is None or isinstance(X, Mapping) or list(known) == list(names):
+        return predict
+    missing = [str(name) for name in known if name not in names]
+    if missing:
+        raise InvalidInput(
+            f"The data have no column {', '.join(map(repr, missing))}, which the model was fitted "
+            "on. Columns are found by name: rename what was renamed."
+        )
+    if len(set(names)) < len(names):
+        raise InvalidInput("Column names must be distinct.")
+    own = list(map(str, known))
+    return lambda rows: predict(rows[own] if hasattr(rows, "loc") else rows.select(own))
 
 
 def require_exposure(models: Sequence[Any], exposure: Any) -> None:

@@ -115,7 +115,7 @@ def _model(written: Mapping[str, Any], file: str) -> Content:
         f"It was fitted to {n:,} rows.",
     )
     ends = ", ".join(f"{x:.4g}" for x in model.intercept)
-    second = f" of {model.classes[1]}" if len(model.classes or ()) == 2 else ""
+    second = f" of {model.classes[1]}" if model.classes and len(model.classes) == 2 else ""
     units = {"logit": f"the log-odds{second}", "log": "the logarithm of the prediction"}
     changed = units.get(model.link, "the prediction")
     if not model.coef.any():
