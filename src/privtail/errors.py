@@ -28,7 +28,7 @@ import os
 import traceback
 import warnings
 from itertools import takewhile
-from numbers import Integral, Real
+from numbers import Integral, Number, Real
 from operator import index
 from typing import SupportsIndex, cast
 
@@ -107,16 +107,22 @@ _BETWEEN = (os.path.join(os.path.dirname(__file__), ""), contextlib.__file__)  #
 """Files of functions that stand between the line that a warning is for and the warning."""
 
 
+def told(value: object) -> str:
+    """What a refusal shows of an argument: a table that was passed by mistake would show cells."""
+    shown = value is None or isinstance(value, Number | str)
+    return repr(value) if shown else f"an object of type {type(value).__name__}"
+
+
 def real(name: str, value: object) -> float:
     """The number ``value`` as a double; raise InvalidInput if it is none."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise InvalidInput(f"{name} must be a number, got {value!r}.")
+        raise InvalidInput(f"{name} must be a number, got {told(value)}.")
     try:
         return float(value)
     except OverflowError:
         raise InvalidInput(f"{name} must be a number below 1.8e308.") from None
     except TypeError:  # a time span of NumPy, which says that it is a number
-        raise InvalidInput(f"{name} must be a number, got {value!r}.") from None
+        raise InvalidInput(f"{name} must be a number, got {told(value)}.") from None
 
 
 def require_whole(name: str, value: object, least: int) -> int:
@@ -125,5 +131,5 @@ def require_whole(name: str, value: object, least: int) -> int:
     known = known and hasattr(value, "__index__")  # a time span of NumPy says it is whole
     whole = index(cast(SupportsIndex, value)) if known else None
     if whole is None or whole < least:
-        raise InvalidInput(f"{name} must be a whole number of at least {least}, got {value!r}.")
+        raise InvalidInput(f"{name} must be a whole number of at least {least}, got {told(value)}.")
     return whole

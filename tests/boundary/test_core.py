@@ -86,8 +86,8 @@ ROOMS = {
     "ledgers": {"ledger_texts", "trusted"},
     "evaluation": {
         "ledgers", "robust_means",
-        "coefficients", "promised", "linear_model", "mean", "model", "statement", "calibration",
-        "trusted", "losses", "views",
+        "coefficients", "promised", "linear_model", "mean", "model", "statement", "summaries",
+        "calibration", "trusted", "losses", "views",
     },
     "coefficients": {"views"},
     "model": {

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.coefficients import normal_quantile
-from privtail.errors import InvalidInput
+from privtail.errors import InvalidInput, told
 from privtail.spelling import printable, with_interval
 from privtail.statement import Statement, unkept
 from privtail.views import MOST, Row, framed, intervals, numbers
@@ -22,7 +22,7 @@ def public_numbers(given: Any, name: str) -> Doubles:
     try:
         return np.array(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{name} must be numbers, got {given!r}.") from None
+        raise InvalidInput(f"{name} must be numbers, got {told(given)}.") from None
 
 
 def within(value: Any, half_width: Any, low: float, high: float) -> Doubles:

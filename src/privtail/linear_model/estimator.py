@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privtail.compilation import steady
 from privtail.dask_collections import is_spread
-from privtail.errors import AccuracyWarning, InvalidInput, warn
+from privtail.errors import AccuracyWarning, InvalidInput, told, warn
 from privtail.ledgers import as_ledger, telling_charge
 from privtail.linear_model.documented import documented
 from privtail.linear_model.remarks import target_among_features
@@ -170,13 +170,13 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def _require_parameters(self) -> None:
         """Refuse parameters that mean nothing, before anything else happens."""
         if self.invalid not in ("zero", "raise"):
-            raise InvalidInput(f'invalid must be "zero" or "raise", got {self.invalid!r}.')
+            raise InvalidInput(f'invalid must be "zero" or "raise", got {told(self.invalid)}.')
         seed: Any = self.random_state
         if seed is not None:
             whole = isinstance(seed, Integral) and not isinstance(seed, bool)
             if not (whole and seed >= 0):
                 raise InvalidInput(
-                    f"random_state must be None or a whole number such as 0, got {seed!r}: a "
+                    f"random_state must be None or a whole number such as 0, got {told(seed)}: a "
                     "generator would change with every fit."
                 )
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privtail.coefficients import NO_SAMPLING, CoefficientTable, why_not
-from privtail.errors import InvalidInput
+from privtail.errors import InvalidInput, told
 from privtail.gaps import Gaps
 from privtail.linear_model.estimator import PrivateEstimator, is_arrow, names_of
 from privtail.mean import interval
@@ -94,7 +94,7 @@ class FittedLinearModel(PrivateEstimator):
         """
         check_is_fitted(self)
         if kind not in ("population", "noise"):
-            raise InvalidInput(f'kind must be "population" or "noise", got {kind!r}.')
+            raise InvalidInput(f'kind must be "population" or "noise", got {told(kind)}.')
         why = why_not(self.coef_noise_std_, noisy=self.plan_.multiplier > 0)
         if why:
             raise InvalidInput(why)
@@ -189,7 +189,7 @@ class FittedLinearModel(PrivateEstimator):
             return self._counted(blocks) if _is_file(X) else blocks
         if self.categories_:
             raise InvalidInput("This model was fitted on named columns; pass a data frame.")
-        if getattr(X, "ndim", 2) != 2:
+        if (np.ndim(X) if isinstance(X, list | tuple) else getattr(X, "ndim", 2)) != 2:
             raise InvalidInput(
                 "predict needs two dimensions (rows, features). Reshape your data: "
                 "x.reshape(1, -1) for one row."

@@ -17,7 +17,7 @@ from privtail.calibration import calibrate
 from privtail.compilation import steady
 from privtail.default import ScaledDescent
 from privtail.domains import Domain, Slopes, Unconstrained, of_slopes, require
-from privtail.errors import InvalidInput, require_whole
+from privtail.errors import InvalidInput, require_whole, told
 from privtail.inference import SlopeErrors
 from privtail.linear_model.fitted import FittedLinearModel
 from privtail.linear_model.penalties import silenced
@@ -310,7 +310,9 @@ class PrivateLinearModel(FittedLinearModel):
     def _require_parameters(self) -> None:
         super()._require_parameters()
         if not isinstance(self.fit_intercept, bool | np.bool_):
-            raise InvalidInput(f"fit_intercept must be True or False, got {self.fit_intercept!r}.")
+            raise InvalidInput(
+                f"fit_intercept must be True or False, got {told(self.fit_intercept)}."
+            )
         require_categories(self.categories)
         self.encoding()
         self._domain(1)
@@ -378,7 +380,7 @@ class PrivateLinearModel(FittedLinearModel):
 def require_number(name: str, value: Any, least: float, *, open_end: bool = False) -> None:
     """Raise InvalidInput unless ``value`` is a number of at least (``open_end``: above) least."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise InvalidInput(f"{name} must be a number such as 1.0, got {value!r}.")
+        raise InvalidInput(f"{name} must be a number such as 1.0, got {told(value)}.")
     number = float(value)
     if not (number > least if open_end else number >= least) or number == float("inf"):
         bound = "above" if open_end else "at least"

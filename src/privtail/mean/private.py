@@ -18,7 +18,7 @@ from privtail.compilation import steady
 from privtail.describe.estimates import public_numbers
 from privtail.describe.moments import ColumnMoments
 from privtail.describe.tabled import Tabled, name_of, require_shape, tabled
-from privtail.errors import AccuracyWarning, InvalidInput, real, require_whole, warn
+from privtail.errors import AccuracyWarning, InvalidInput, real, require_whole, told, warn
 from privtail.influence import catoni_bound
 from privtail.ledgers import interruptible
 from privtail.lost import OF_THESE, counted
@@ -297,7 +297,7 @@ def mean_of(
     ``doubts``: the notes of the statement count the columns that may be off by more than noise.
     """
     if method not in METHODS:
-        raise InvalidInput(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
+        raise InvalidInput(f"method must be one of {', '.join(METHODS)}, got {told(method)}.")
     if threshold is not None and not 0 < real("threshold", threshold) < math.inf:
         raise InvalidInput(f"threshold must be positive and finite, got {threshold!r}.")
     if method == "coinpress" and (curator.sparse or blocks not in (None, 1)):

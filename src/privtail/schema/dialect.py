@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from privtail.errors import InvalidInput
+from privtail.errors import InvalidInput, told
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,23 +43,23 @@ class Dialect:
             object.__setattr__(self, name, str.__str__(value) if _text(value) else value)
         for name, value in (("decimal", self.decimal), ("thousands", self.thousands)):
             if value is not None and (not _single(value) or value.isalnum() or value in "+-\r\n"):
-                raise InvalidInput(f"{name} must be one mark such as ',', got {value!r}.")
+                raise InvalidInput(f"{name} must be one mark such as ',', got {told(value)}.")
         if self.decimal == self.thousands:
             raise InvalidInput(f"decimal and thousands must differ, and both are {self.decimal!r}.")
         value = self.separator
         if value is not None and (
             not _single(value) or not value.isascii() or value.isalnum() or value in '"\r\n\0'
         ):
-            raise InvalidInput(f"separator must be one ASCII mark such as ';', got {value!r}.")
+            raise InvalidInput(f"separator must be one ASCII mark such as ';', got {told(value)}.")
         try:
             "".encode(self.encoding)
         except (LookupError, TypeError, ValueError):
             raise InvalidInput(
-                f"encoding {self.encoding!r} is not known. Well-known ones: utf-8, utf-16, "
+                f"encoding {told(self.encoding)} is not known. Well-known ones: utf-8, utf-16, "
                 "latin-1, cp1252."
             ) from None
         if self.comment is not None and not (_text(self.comment) and self.comment):
-            raise InvalidInput(f"comment must be text such as '#', got {self.comment!r}.")
+            raise InvalidInput(f"comment must be text such as '#', got {told(self.comment)}.")
         if isinstance(self.partition_columns, str):
             raise InvalidInput(
                 f"partition_columns must be a list: partition_columns=[{self.partition_columns!r}]."

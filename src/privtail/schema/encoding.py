@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
-from privtail.errors import InvalidInput
+from privtail.errors import InvalidInput, told
 from privtail.schema.declared import Label
 from privtail.schema.features import (
     Bins,
@@ -189,18 +189,18 @@ class Encoding:
 
     def __post_init__(self) -> None:
         if self.missing not in ("drop", "indicator"):
-            raise InvalidInput(f'missing must be "drop" or "indicator", got {self.missing!r}.')
+            raise InvalidInput(f'missing must be "drop" or "indicator", got {told(self.missing)}.')
         if not (self.drop is None or self.drop == "first" or isinstance(self.drop, Mapping)):
             raise InvalidInput(
                 'drop must be "first", or name a base level for columns, for example '
-                f'drop={{"city": "Rome"}}; got {self.drop!r}. To leave out a column, pass X '
+                f'drop={{"city": "Rome"}}; got {told(self.drop)}. To leave out a column, pass X '
                 "without it."
             )
         given: Any = self.features
         if not isinstance(given, Sequence) or isinstance(given, str):
             raise InvalidInput(
                 'features must be a list, for example features=[privtail.features.log("income")]; '
-                f"got {self.features!r}."
+                f"got {told(self.features)}."
             )
         object.__setattr__(self, "features", tuple(map(_own, self.features)))
 
@@ -254,7 +254,7 @@ def _own(feature: Any) -> Feature:
     if not any(type(feature) is kind for kind in (Bins, Spline, Log, Cross)):
         raise InvalidInput(
             "features takes names of columns and what privtail.features makes, got "
-            f"{feature!r}. A function of your own would run on private rows."
+            f"{told(feature)}. A function of your own would run on private rows."
         )
     copy: Feature = replace(feature)
     return copy

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.errors import InvalidInput
+from privtail.errors import InvalidInput, told
 
 Doubles = NDArray[np.float64]
 
@@ -72,7 +72,7 @@ class Spline:
         object.__setattr__(self, "column", _column("spline", self.column))
         object.__setattr__(self, "knots", _ascending("spline", "knots", self.knots, 2))
         if isinstance(self.degree, bool) or self.degree not in DEGREES:
-            raise InvalidInput(f"spline needs degree=1 or degree=3, got {self.degree!r}.")
+            raise InvalidInput(f"spline needs degree=1 or degree=3, got {told(self.degree)}.")
         object.__setattr__(self, "degree", DEGREES[DEGREES.index(self.degree)])
         _pieces(self.knots, self.degree)  # which refuses knots: a fit would do so after its charge
 
@@ -140,7 +140,7 @@ class Cross:
                 object.__setattr__(self, name, replace(side))
             elif not isinstance(side, str):
                 raise InvalidInput(
-                    f"cross takes names of columns and features of them, got {side!r}."
+                    f"cross takes names of columns and features of them, got {told(side)}."
                 )
         if self.left == self.right:
             raise InvalidInput(f"cross needs two different columns, got {self.left!r} twice.")
@@ -275,13 +275,13 @@ def _name(column: str) -> str:
 
 def _column(of: str, name: Any) -> str:
     if not isinstance(name, str) or not name:
-        raise InvalidInput(f"{of} takes the name of a column first, got {name!r}.")
+        raise InvalidInput(f"{of} takes the name of a column first, got {told(name)}.")
     return name
 
 
 def _number(of: str, what: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-        raise InvalidInput(f"{what} of {of} must be a finite number, got {value!r}.")
+        raise InvalidInput(f"{what} of {of} must be a finite number, got {told(value)}.")
     return float(value)
 
 
@@ -289,12 +289,12 @@ def _ascending(of: str, what: str, values: Any, least: int) -> tuple[float, ...]
     listed = isinstance(values, Sequence | np.ndarray) and not isinstance(values, str)
     if not listed or len(values) < least:
         raise InvalidInput(
-            f"{of} needs a list of {least} or more public {what}, got {values!r}. "
+            f"{of} needs a list of {least} or more public {what}, got {told(values)}. "
             "privtail.features.private_knots(column, epsilon=...) releases such a list."
         )
     numbers = tuple(_number(of, what, value) for value in values)
     if any(high <= low for low, high in itertools.pairwise(numbers)):
-        raise InvalidInput(f"{what} of {of} must ascend, got {list(numbers)}.")
+        raise InvalidInput(f"{what} of {of} must ascend, without one that is there twice.")
     return numbers
 
 

@@ -1,0 +1,68 @@
+"""Data in the place of a setting: the refusal shows no cell of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privtail
+from privtail.errors import InvalidInput
+from privtail.features import bins, cross, log, spline
+from privtail.linear_model import DPLinearRegression, DPRidge
+from privtail.schema.dialect import Dialect
+
+SECRET = 424242.0
+FRAME = pd.DataFrame({"cost": [SECRET, 2.0, 3.0] * 20, "name": ["alice", "bob", "eve"] * 20})
+COST, CELLS, X = FRAME["cost"], FRAME["cost"].to_numpy(), FRAME[["cost"]]
+FITTED = DPLinearRegression(epsilon=50, noise="simulated", random_state=0).fit(
+    CELLS[:, None], CELLS
+)
+
+CALLS: dict[str, Callable[[], Any]] = {
+    "plan": lambda: DPLinearRegression(epsilon=1).plan(X, COST),
+    "epsilon": lambda: privtail.private_mean(COST, epsilon=COST),  # type: ignore[arg-type]
+    "max_rows": lambda: privtail.private_mean(COST, epsilon=1, groups=COST, max_rows=COST),  # type: ignore[arg-type]
+    "levels": lambda: privtail.private_quantile(COST, FRAME[["cost", "name"]], epsilon=1),
+    "edges": lambda: privtail.private_histogram(COST, edges=FRAME, epsilon=1),  # type: ignore[arg-type]
+    "bins": lambda: privtail.private_histogram(COST, COST, epsilon=1),  # type: ignore[arg-type]
+    "confidence": lambda: privtail.private_mean(COST, epsilon=1).conf_int(COST),  # type: ignore[arg-type]
+    "alpha": lambda: DPRidge(alpha=COST, epsilon=1).fit(X, COST),  # type: ignore[arg-type]
+    "random_state": lambda: DPRidge(random_state=COST, epsilon=1).fit(X, COST),  # type: ignore[arg-type]
+    "intercept": lambda: DPRidge(fit_intercept=COST, epsilon=1).fit(X, COST),  # type: ignore[arg-type]
+    "features": lambda: DPRidge(features=COST, epsilon=1).fit(X, COST),  # type: ignore[arg-type]
+    "drop": lambda: DPRidge(drop=CELLS.tolist(), epsilon=1).fit(X, COST),  # type: ignore[arg-type]
+    "column": lambda: bins(COST, [1.0, 2.0]),  # type: ignore[arg-type]
+    "knots": lambda: spline("cost", COST),
+    "order": lambda: spline("cost", CELLS),
+    "offset": lambda: log("cost", COST),  # type: ignore[arg-type]
+    "cross": lambda: cross(COST, "name"),  # type: ignore[arg-type]
+    "method": lambda: privtail.private_mean(COST, method=CELLS.tolist(), epsilon=1),  # type: ignore[arg-type]
+    "invalid": lambda: DPRidge(invalid=CELLS.tolist(), epsilon=1).fit(X, COST),  # type: ignore[arg-type]
+    "missing": lambda: DPRidge(missing=CELLS.tolist(), epsilon=1).fit(X, COST),  # type: ignore[arg-type]
+    "feature": lambda: DPRidge(features=[COST], epsilon=1).fit(X, COST),  # type: ignore[list-item]
+    "degree": lambda: spline("cost", [1.0, 2.0], degree=CELLS.tolist()),  # type: ignore[arg-type]
+    "kind": lambda: FITTED.conf_int(kind=CELLS.tolist()),  # type: ignore[arg-type]
+    "predict": lambda: FITTED.predict(["alice", "bob"]),
+    "decimal": lambda: Dialect(decimal=COST),  # type: ignore[arg-type]
+    "separator": lambda: Dialect(separator=COST),  # type: ignore[arg-type]
+    "encoding": lambda: Dialect(encoding=COST),  # type: ignore[arg-type]
+    "comment": lambda: Dialect(comment=COST),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_a_refusal_shows_no_cell(call: Callable[[], Any]) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        call()
+    assert not any(cell in str(refused.value) for cell in ("424242", "alice", "2.0"))
+
+
+def test_a_refusal_shows_a_number_or_a_text() -> None:
+    with pytest.raises(InvalidInput, match="got -1"):
+        DPLinearRegression(epsilon=1).plan(-1, 3)
+    with pytest.raises(InvalidInput, match=r"got 'one'\."):
+        privtail.private_mean(np.ones(30), epsilon="one")  # type: ignore[arg-type]
