@@ -241,6 +241,11 @@ def summarize(
     interval holds another quartile, or is wider than four standard deviations (and than a
     thousandth of its size), is not reliable, either: its value is NaN.
 
+    Rows that noise hides beyond a gap are no such tail, such as those with a code for missing
+    numbers. With -999 in 2 % of a normal column (139 +- 4), one of five, intervals held 7 % of the
+    means at n epsilon of 1,500, 15 % at 3,000, 28 % at 6,000, 65 % at 10,000 and all at 20,000.
+    Make such cells missing first: that is a fixed function of one cell.
+
     Parameters
     ----------
     data : array, data frame, mapping, table of `open_table` or path

@@ -131,7 +131,8 @@ def private_mean(
     noise hides behind a light one. Of lognormal columns with sigma 2.5, intervals held 65 % of the
     means at n epsilon of 500, 97 % at 2,000 and 98 % at 5,000. With sigma 2 they held 91 % at 200,
     and 94 % or more from 500 on. Of normal columns with 1 % exponential values of mean 20, they
-    held 34 % at 5,000.
+    held 34 % at 5,000. Of those with -999, a code for missing numbers, in 2 % of the rows (139 +- 4
+    in the others), they held 15 % at 1,500, 28 % at 3,000, 98 % at 6,000: make such cells missing.
 
     A count of the rows that count (every number of theirs is finite, and they are among
     ``max_rows`` of their person) is released at 3 % of the cost of the mean (under zero-out, 6 %).
