@@ -50,6 +50,11 @@ UNPROVEN = (
     "because they likely help, or because labels are about equally frequent, so that no slopes "
     "would be no better than chance."
 )
+MEDIAN_ZERO = (
+    "The median of the target is zero. If few rows hold most of its sum, noise may hide the "
+    "largest of them, and predictions are too low on average. privtail.private_mean estimates the "
+    "mean, with an interval."
+)
 OVERSHOOTS = (
     "Predictions are clipped near the range that was found for the features and the target, "
     "because the model surely predicts worse beyond it. Typical causes are a code for missing "
@@ -78,6 +83,7 @@ def result_of(fit: Fit, regime: str, multiplier: float) -> Result:
         notes=(
             *notes,
             *imprecise,
+            *(MEDIAN_ZERO,) * fit.mostly_zero,
             *(OVERSHOOTS,) * (fit.overshoots and not reasons),
             *fit.notes,
         ),
