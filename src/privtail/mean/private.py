@@ -66,7 +66,7 @@ UNBOUNDED = (
     "threshold (in Python), or spend more."
 )
 NO_GROUP = (
-    "Of {count} of {d} means, noise hides how many rows the group holds, or nothing that was "
+    "For {count} of {d} means, noise hides how many rows the group holds, or nothing that was "
     "released bounds the error of clipping. Compare how categories are written with the cells, and "
     "their type with that of the column; or spend more."
 )
