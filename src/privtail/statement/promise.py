@@ -64,6 +64,7 @@ OUTSIDE = (
 FORMAT, VERSION = "privtail-statement", 1
 
 
+@functools.cache
 def installed_versions() -> tuple[tuple[str, str], ...]:
     """Versions of what decides the numbers; what is not installed is left out."""
     found = [("python", platform.python_version())]
