@@ -12,6 +12,8 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 os.environ.setdefault("NUMBA_NUM_THREADS", "2")
 os.environ.setdefault("MPLBACKEND", "Agg")
+# Many tests start an interpreter: without compiled files each would compile all sources anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import pytest
 from hypothesis import settings

@@ -6,33 +6,34 @@ import io
 import os
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import privtail
+from privtail import Ledger, private_mean, verify
+from privtail.linear_model import DPRidge
 from privtail.spelling import printable
 
 ENCODINGS = ["ascii", "latin-1", "cp1252", "utf-8"]
-SHOWN = """
-    import numpy as np
-    import privtail
-    from privtail import Ledger, private_mean, verify
-    from privtail.linear_model import DPRidge
+
+
+@pytest.fixture(scope="module")
+def shown():
+    """One of everything that says what it is."""
     x = np.random.default_rng(0).normal(size=(200, 2))
     ledger = Ledger(epsilon=9.0, delta=1e-3)
     model = DPRidge(ledger=ledger, random_state=0).fit(x, x[:, 0])
-    for one in (model.privacy_, model.plan_, ledger, *ledger.entries(), verify(model.privacy_),
-                private_mean(x[:, 0], epsilon=1.0), privtail.private_count(x, epsilon=1.0),
-                privtail.private_quantile(x[:, 0], epsilon=1.0), model.summary(),
-                privtail.private_histogram(x[:, 0], 3, epsilon=1.0),
-                privtail.private_covariance(x, epsilon=1.0), privtail.summarize(x, epsilon=1.0),
-                privtail.evaluate(model, x, x[:, 0], epsilon=1.0),
-                privtail.compare(model, model, x, x[:, 0], epsilon=1.0)):
-        print(one)
-        print(repr(one))
-"""
+    return (
+        model.privacy_, model.plan_, ledger, *ledger.entries(), verify(model.privacy_),
+        private_mean(x[:, 0], epsilon=1.0), privtail.private_count(x, epsilon=1.0),
+        privtail.private_quantile(x[:, 0], epsilon=1.0), model.summary(),
+        privtail.private_histogram(x[:, 0], 3, epsilon=1.0),
+        privtail.private_covariance(x, epsilon=1.0), privtail.summarize(x, epsilon=1.0),
+        privtail.evaluate(model, x, x[:, 0], epsilon=1.0),
+        privtail.compare(model, model, x, x[:, 0], epsilon=1.0),
+    )  # fmt: skip
 
 
 def run(encoding, *words):
@@ -49,8 +50,13 @@ def run(encoding, *words):
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_everything_can_be_printed(encoding):
-    out, _ = run(encoding, "-W", "ignore", "-c", textwrap.dedent(SHOWN))
+def test_everything_can_be_printed(encoding, shown, monkeypatch):
+    written = io.BytesIO()
+    stream = io.TextIOWrapper(written, encoding, errors="strict", write_through=True)
+    monkeypatch.setattr(sys, "stdout", stream)
+    for one in shown:
+        stream.write(f"{one}\n{one!r}\n")
+    out = written.getvalue().decode(encoding)
     letter = "ε" if encoding == "utf-8" else "eps"
     assert f"({letter} = 1, " in out
     assert "?" not in out.replace("?  ", "")

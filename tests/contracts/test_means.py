@@ -11,6 +11,7 @@ import itertools
 import math
 import re
 import textwrap
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -139,6 +140,22 @@ def neighbours(
     return (stored(X, storage), y), (stored(X2, storage), y2), (stored(X, storage), gone)
 
 
+def moved(
+    ask: Callable[[Any, Any], Sensitive], X: np.ndarray, y: np.ndarray,
+    rows: list[tuple[np.ndarray, float]], storage: str, among: int = 0,
+) -> Iterator[tuple[Pair, Pair]]:  # fmt: skip
+    """Replace and empty one record, of the first ``among``, by every row; the pairs of answers."""
+    full = None
+    for t, (x_new, y_new) in enumerate(rows):
+        same, other, gone = neighbours(X, y, t % (among or len(X)), x_new, y_new, storage)
+        full = ask(*same) if full is None else full
+        before, promised = integers(full), full.sensitivity
+        yield (
+            Pair(before, integers(ask(*other)), promised.diameter),
+            Pair(before, integers(ask(*gone)), promised.radius),
+        )
+
+
 def adversarial_rows(d: int) -> list[tuple[np.ndarray, float]]:
     """Records that an enemy would choose."""
     rows: list[tuple[np.ndarray, float]] = []
@@ -191,17 +208,13 @@ def gradient_pairs(mean: Any, storage: str, rows: list[tuple[np.ndarray, float]]
     if w is None:
         w = np.zeros((X.shape[1] + intercept, outputs))
 
-    def answer(data: tuple[Any, Any]) -> Sensitive:
-        b = batch(*data, map=seen(data[0], how), intercept=intercept, outputs=outputs)
+    def ask(X: Any, y: Any) -> Sensitive:
+        b = batch(X, y, map=seen(X, how), intercept=intercept, outputs=outputs)
         answer: Sensitive = getattr(b, o.get("question", "gradient"))(loss, w, mean)
         return answer
 
-    for t, (x_new, y_new) in enumerate(rows):
-        row = t % len(X)
-        sets = neighbours(X, y, row, x_new, y_new, storage)
-        full, other, empty = (answer(data) for data in sets)
-        yield Pair(integers(full), integers(other), full.sensitivity.diameter)
-        yield Pair(integers(full), integers(empty), full.sensitivity.radius)
+    for pairs in moved(ask, X, y, rows, storage):
+        yield from pairs
 
 
 ALL = [
@@ -226,10 +239,15 @@ SHAPES = [(False, 1), (True, 1), (True, 3), (False, 3)]
 """Whether there is an intercept, and outputs."""
 
 
+def storages(mean: Any) -> tuple[str, ...]:
+    """Half of all, and every second number of blocks has the other half."""
+    return STORAGES[BLOCKS.index(mean.blocks) % 2 :: 2]
+
+
 @pytest.mark.parametrize("mean", ALL)
 def test_no_adversarial_record_moves_a_gradient_further_than_said(mean: Any) -> None:
     rows = adversarial_rows(D)
-    for t, storage in enumerate(STORAGES):
+    for t, storage in enumerate(storages(mean)):
         for s, (intercept, outputs) in enumerate(SHAPES):
             how = MAPS[(t + s) % len(MAPS)]
             losses: list[Any] = [Wild(outputs)]
@@ -245,7 +263,7 @@ def test_no_adversarial_record_moves_a_gradient_further_than_said(mean: Any) -> 
 
 @pytest.mark.parametrize("mean", ALL)
 def test_no_adversarial_record_moves_mean_derivatives_further_than_said(mean: Any) -> None:
-    for t, storage in enumerate(STORAGES):
+    for t, storage in enumerate(storages(mean)):
         intercept, outputs = SHAPES[(t + mean.blocks) % len(SHAPES)]
         for pair in gradient_pairs(
             mean, storage, adversarial_rows(D)[t % 2 :: 2], loss=Wild(outputs),
@@ -393,16 +411,18 @@ def test_derivatives_that_are_not_finite_move_nothing_too_far() -> None:
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("mean", ALL)
 def test_column_means(mean: Any, storage: str) -> None:
+    whole = stored(X0, storage)
+    fulls = [batch(whole, map=seen(whole, how)).means(mean) for how in MAPS]
     for t, (x_new, _) in enumerate(adversarial_rows(D)[:: 1 + (storage != "float64")]):
-        sets = neighbours(X0, Y0, t % N, x_new, 0.0, storage)
-        how = MAPS[t % len(MAPS)]
-        answers = [batch(X, map=seen(X, how)).means(mean) for X, _ in sets[:2]]
-        ratios(Pair(*map(integers, answers), answers[0].sensitivity.diameter))
+        _, (X, _), _ = neighbours(X0, Y0, t % N, x_new, 0.0, storage)
+        full, how = fulls[t % len(MAPS)], MAPS[t % len(MAPS)]
+        other = batch(X, map=seen(X, how)).means(mean)
+        ratios(Pair(integers(full), integers(other), full.sensitivity.diameter))
         if storage != "int64":
             X = np.array(X0)
             X[t % N] = math.nan
             gone = batch(stored(X, storage), map=seen(stored(X, storage), how)).means(mean)
-            ratios(Pair(integers(answers[0]), integers(gone), gone.sensitivity.radius))
+            ratios(Pair(integers(full), integers(gone), gone.sensitivity.radius))
 
 
 @pytest.mark.parametrize("question", ["gradient", "means"])
@@ -434,16 +454,17 @@ def test_scores(blocks: int, storage: str) -> None:
     mean = BoundedMean(0.5, blocks=blocks)
     points = [np.full((D, 1), v) for v in (0.0, 1.0, -1e3, HUGE, 1e-200)]
     for loss in (SquaredLoss(), Wild()):
-        for t, (x_new, y_new) in enumerate(adversarial_rows(D)[::2]):
-            sets = neighbours(X0, Y0, t % N, x_new, y_new, storage)
-            full, other, empty = (batch(*s).scores(loss, points, mean) for s in sets)
-            ratios(Pair(integers(full), integers(other), full.sensitivity.diameter))
-            ratios(Pair(integers(full), integers(empty), full.sensitivity.radius))
+
+        def ask(X: Any, y: Any, loss: Any = loss) -> Sensitive:
+            answer = batch(X, y).scores(loss, points, mean)
+            assert answer.sensitivity.one_signed == (blocks == 1)
+            return answer
+
+        for replaced, emptied in moved(ask, X0, Y0, adversarial_rows(D)[::2], storage):
+            ratios(replaced)
+            ratios(emptied)
             if blocks == 1:
-                signs = {
-                    np.sign(a - b) for a, b in zip(integers(full), integers(empty), strict=True)
-                }
-                assert full.sensitivity.one_signed
+                signs = {np.sign(a - b) for a, b in zip(*emptied[:2], strict=True)}
                 assert not {1, -1} <= signs
 
 
@@ -455,12 +476,14 @@ def test_improvement(blocks: int, storage: str) -> None:
     points = [np.full((D, 1), v) for v in (0.0, 1.0, HUGE, 1e-200)]
     steps = list(itertools.permutations(points, 2))
     for loss in (SquaredLoss(), Wild()):
-        for t, (x_new, y_new) in enumerate(adversarial_rows(D)[::2]):
-            sets = neighbours(X0, Y0, t % N, x_new, y_new, storage)
-            for w, base in steps[t % 3 :: 3]:
-                full, other, empty = (batch(*s).improvement(loss, w, base, mean) for s in sets)
-                ratios(Pair(integers(full), integers(other), full.sensitivity.diameter))
-                ratios(Pair(integers(full), integers(empty), full.sensitivity.radius))
+        for t, (w, base) in enumerate(steps):
+
+            def ask(X: Any, y: Any, loss: Any = loss, w: Any = w, base: Any = base) -> Sensitive:
+                return batch(X, y).improvement(loss, w, base, mean)
+
+            rows = adversarial_rows(D)[::2][t % 3 :: 3]
+            for pair in itertools.chain(*moved(ask, X0, Y0, rows, storage)):
+                ratios(pair)
 
 
 @pytest.mark.parametrize("blocks", BLOCKS)
@@ -495,28 +518,25 @@ def test_improvement_needs_a_clamped_range() -> None:
             b.improvement(SquaredLoss(), w, w, mean)
 
 
-def check_separations(outputs: int, mean: Any, storage: str, how: str) -> None:
-    """Replace and empty one record by every adversarial row."""
-    for value in (0.0, 0.1, HUGE):
+def check_separations(outputs: int, mean: Any, storage: str, how: str, start: int = 0) -> None:
+    """Replace and empty one record by every adversarial row, each with one of three parameters."""
+    for t, value in enumerate((0.0, 0.1, HUGE), start):
         w = np.full((D + 1, outputs), value)
-        for t, (x_new, y_new) in enumerate(adversarial_rows(D)):
-            sets = neighbours(X0, Y0, t % N, x_new, y_new, storage)
-            full, other, empty = (
-                batch(*s, map=seen(s[0], how), intercept=True, outputs=outputs).separations(
-                    Wild(outputs), w, mean
-                )
-                for s in sets
-            )
-            ratios(Pair(integers(full), integers(other), full.sensitivity.diameter))
-            ratios(Pair(integers(full), integers(empty), full.sensitivity.radius))
+
+        def ask(X: Any, y: Any, w: Any = w) -> Sensitive:
+            b = batch(X, y, map=seen(X, how), intercept=True, outputs=outputs)
+            return b.separations(Wild(outputs), w, mean)
+
+        for pair in itertools.chain(*moved(ask, X0, Y0, adversarial_rows(D)[t % 3 :: 3], storage)):
+            ratios(pair)
 
 
 @pytest.mark.parametrize("how", MAPS)
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_separations(storage: str, how: str) -> None:
-    for outputs, threshold in ((1, 1e-9), (1, 0.5), (3, 0.5), (3, 1e300)):
-        check_separations(outputs, ClampedMean(threshold), storage, how)
+    for start, (outputs, threshold) in enumerate(((1, 1e-9), (1, 0.5), (3, 0.5), (3, 1e300))):
+        check_separations(outputs, ClampedMean(threshold), storage, how, start)
 
 
 def test_separations_attain_their_bound() -> None:
@@ -650,18 +670,15 @@ def test_scores_attain_their_bound(blocks: int) -> None:
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("target", [False, True])
 def test_moments(storage: str, intercept: bool, target: bool) -> None:
-    for t, (x_new, y_new) in enumerate(adversarial_rows(D)):
-        sets = neighbours(X0, Y0, t % N, x_new, y_new, storage)
-        radius = (1.0, 1e-3, 1e100, 1e-100)[t % 4]
-        full, other, empty = (
-            batch(X, y, map=seen(X, MAPS[t % len(MAPS)]), intercept=intercept).moments(
-                radius, target
-            )
-            for X, y in sets
-        )
-        ratios(Pair(integers(full), integers(other), full.sensitivity.diameter))
-        if target:
-            ratios(Pair(integers(full), integers(empty), full.sensitivity.radius))
+    for t, radius in enumerate((1.0, 1e-3, 1e100, 1e-100)):
+
+        def ask(X: Any, y: Any, how: str = MAPS[t % 2], radius: float = radius) -> Sensitive:
+            return batch(X, y, map=seen(X, how), intercept=intercept).moments(radius, target)
+
+        for replaced, emptied in moved(ask, X0, Y0, adversarial_rows(D)[t::4], storage):
+            ratios(replaced)
+            if target:
+                ratios(emptied)
 
 
 def test_moments_attain_their_bound() -> None:
@@ -735,18 +752,14 @@ def test_derivative_norms(storage: str, outputs: int) -> None:
     worst, worst_emptied = np.zeros(3), np.zeros(3)
     for intercept in (False, True):
         w = np.full((D + intercept, outputs), 0.1)
-        for t, (x_new, y_new) in enumerate(adversarial_rows(D)):
-            sets = neighbours(X0, Y0, t % 3, x_new, y_new, storage)
-            full, other, empty = (
-                batch(*s, intercept=intercept, outputs=outputs).derivative_norms(
-                    Wild(outputs), w, cuts
-                )
-                for s in sets
-            )
-            r = ratios(Pair(integers(full), integers(other), full.sensitivity.diameter))
-            worst = np.maximum(worst, r)
-            r = ratios(Pair(integers(full), integers(empty), full.sensitivity.radius))
-            worst_emptied = np.maximum(worst_emptied, r)
+
+        def ask(X: Any, y: Any, w: Any = w, intercept: bool = intercept) -> Sensitive:
+            b = batch(X, y, intercept=intercept, outputs=outputs)
+            return b.derivative_norms(Wild(outputs), w, cuts)
+
+        for replaced, emptied in moved(ask, X0, Y0, adversarial_rows(D), storage, among=3):
+            worst = np.maximum(worst, ratios(replaced))
+            worst_emptied = np.maximum(worst_emptied, ratios(emptied))
     assert worst.min() >= 0.999
     assert worst_emptied.min() >= 0.999
 
