@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import privtail
+from privtail import Ledger
 from privtail.errors import InvalidInput
 from privtail.features import bins, cross, log, spline
 from privtail.linear_model import DPLinearRegression, DPRidge
@@ -40,17 +41,23 @@ CALLS: dict[str, Callable[[], Any]] = {
     "order": lambda: spline("cost", CELLS),
     "offset": lambda: log("cost", COST),  # type: ignore[arg-type]
     "cross": lambda: cross(COST, "name"),  # type: ignore[arg-type]
+    "path": lambda: Ledger(FRAME),  # type: ignore[arg-type]
     "method": lambda: privtail.private_mean(COST, method=CELLS.tolist(), epsilon=1),  # type: ignore[arg-type]
+    "noise": lambda: privtail.private_mean(COST, noise=CELLS.tolist(), epsilon=1),  # type: ignore[arg-type]
+    "neighbours": lambda: privtail.private_mean(COST, neighbours=CELLS.tolist(), epsilon=1),  # type: ignore[arg-type]
+    "max_rows alone": lambda: DPRidge(max_rows=COST, epsilon=1).fit(X, COST),  # type: ignore[arg-type]
     "invalid": lambda: DPRidge(invalid=CELLS.tolist(), epsilon=1).fit(X, COST),  # type: ignore[arg-type]
     "missing": lambda: DPRidge(missing=CELLS.tolist(), epsilon=1).fit(X, COST),  # type: ignore[arg-type]
     "feature": lambda: DPRidge(features=[COST], epsilon=1).fit(X, COST),  # type: ignore[list-item]
     "degree": lambda: spline("cost", [1.0, 2.0], degree=CELLS.tolist()),  # type: ignore[arg-type]
     "kind": lambda: FITTED.conf_int(kind=CELLS.tolist()),  # type: ignore[arg-type]
     "predict": lambda: FITTED.predict(["alice", "bob"]),
+    "composition": lambda: Ledger(epsilon=1.0, delta=1e-6, composition=CELLS.tolist()),  # type: ignore[arg-type]
     "decimal": lambda: Dialect(decimal=COST),  # type: ignore[arg-type]
     "separator": lambda: Dialect(separator=COST),  # type: ignore[arg-type]
     "encoding": lambda: Dialect(encoding=COST),  # type: ignore[arg-type]
     "comment": lambda: Dialect(comment=COST),  # type: ignore[arg-type]
+    "data set": lambda: Ledger(epsilon=1.0, delta=1e-6, data_set=FRAME),  # type: ignore[arg-type]
 }
 
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from privtail.errors import InvalidInput, real
+from privtail.errors import InvalidInput, real, told
 
 Neighbours = Literal["replace_one", "zero_out"]
 NEIGHBOURS: tuple[Neighbours, ...] = ("replace_one", "zero_out")
@@ -72,7 +72,7 @@ class Budget:
         if self.neighbours not in NEIGHBOURS:
             raise InvalidInput(
                 f"neighbours must be one of {', '.join(map(repr, NEIGHBOURS))}, "
-                f"got {self.neighbours!r}."
+                f"got {told(self.neighbours)}."
             )
         plain = NEIGHBOURS[NEIGHBOURS.index(self.neighbours)]  # what is billed is what is said
         object.__setattr__(self, "neighbours", plain)

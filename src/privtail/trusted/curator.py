@@ -53,6 +53,7 @@ from privtail.errors import (
     NotPlanned,
     NotReleased,
     require_whole,
+    told,
 )
 from privtail.losses import AnyLoss, GeneralLoss, TruncatedLoss
 from privtail.schema.containers import named_column
@@ -140,7 +141,7 @@ class Curator:
         assumptions: Sequence[str] = (),
     ) -> None:
         if noise not in ("exact", "simulated"):
-            raise InvalidInput(f'noise must be "exact" or "simulated", got {noise!r}.')
+            raise InvalidInput(f'noise must be "exact" or "simulated", got {told(noise)}.')
         if type(budget) is not Budget:
             raise InvalidInput("A budget must be a privtail.Budget, and no class derived from it.")
         if ledger is not None and not is_one_of(ledger, (Ledger, Allowance)):
@@ -179,8 +180,8 @@ class Curator:
             max_rows=1 if max_rows is None else max_rows,
         )
         self._budget, self._ledger, self.charged = replace(budget), ledger, ""
-        told = X.assumptions if is_file(X) else ()
-        self.label, self.assumptions = label, (*assumptions, *told)
+        stated = X.assumptions if is_file(X) else ()
+        self.label, self.assumptions = label, (*assumptions, *stated)
         self._max_rows = None if max_rows is None else self._problem.max_rows
         if max_rows is not None:
             self.assume(PERSONS)
@@ -466,8 +467,8 @@ def _require_persons(groups: Any, max_rows: Any) -> int | None:
         return None
     if groups is None:
         raise InvalidInput(
-            f"max_rows={max_rows!r} bounds the rows of one person, and groups does not say whose "
-            "row is whose. Pass groups= as well: one person id per row."
+            f"max_rows={told(max_rows)} bounds the rows of one person, and groups does not say "
+            "whose row is whose. Pass groups= as well: one person id per row."
         )
     if max_rows is None:
         raise InvalidInput(

@@ -10,7 +10,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, Literal
 
-from privtail.errors import InvalidInput, real
+from privtail.errors import InvalidInput, real, told
 from privtail.ledger_texts import share_above_total
 from privtail.spelling import printable
 from privtail.trusted.budget import Budget, Neighbours
@@ -51,7 +51,7 @@ class Terms:
         own = [kind for kind in ("basic", "zcdp", "gdp") if kind == self.composition]
         if not own:
             raise InvalidInput(
-                f"composition must be 'basic', 'zcdp' or 'gdp', got {self.composition!r}."
+                f"composition must be 'basic', 'zcdp' or 'gdp', got {told(self.composition)}."
             )
         object.__setattr__(self, "composition", own[0])  # limits and sums are of one
         if self.composition != "basic" and (self.delta == 0 or self.epsilon > 1e100):
@@ -194,7 +194,7 @@ def _line(name: str, value: object) -> str:
     """Plain text: one of a class of its own could compare as another name each time."""
     line = str.__str__(value) if isinstance(value, str) else "\n"
     if not line.isprintable():
-        raise InvalidInput(f"{name} must be one line of printable text, got {value!r}.")
+        raise InvalidInput(f"{name} must be one line of printable text, got {told(value)}.")
     return line
 
 

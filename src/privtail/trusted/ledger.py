@@ -49,10 +49,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from privtail import ledger_texts as texts
-from privtail.errors import (
-    BudgetExceeded,
-    InvalidInput,
-)
+from privtail.errors import BudgetExceeded, InvalidInput, told
 from privtail.spelling import printable
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.entries import (
@@ -182,7 +179,7 @@ class Ledger:
         given = {name: value for name, value in given.items() if value is not None}
         if not isinstance(path, str | os.PathLike | None):
             raise InvalidInput(
-                f"The path of a ledger must be text, got {path!r}. Name its budget: "
+                f"The path of a ledger must be text, got {told(path)}. Name its budget: "
                 "Ledger(epsilon=1.0, delta=1e-6)."
             )
         if path is not None:

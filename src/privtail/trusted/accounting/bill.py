@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from privtail.errors import InvalidInput, UnsupportedAccounting
+from privtail.errors import InvalidInput, UnsupportedAccounting, told
 from privtail.trusted.accounting.curves import ULP, ApproximateDP, decimal, rounded_up, up
 from privtail.trusted.budget import NEIGHBOURS, Neighbours
 from privtail.trusted.events import GAUSSIAN, LAWS, SMOOTH, Event, Plan, Round
@@ -152,7 +152,7 @@ def read(plan: Plan, neighbours: Neighbours) -> Bill:
     See `cost`, which lists the theorem of every line.
     """
     if neighbours not in NEIGHBOURS:
-        raise InvalidInput(f"neighbours must be one of {NEIGHBOURS}, got {neighbours!r}.")
+        raise InvalidInput(f"neighbours must be one of {NEIGHBOURS}, got {told(neighbours)}.")
     bill = Bill(neighbours)
     for r in plan:
         for event in r.events:
