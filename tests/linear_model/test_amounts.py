@@ -146,7 +146,7 @@ def test_saved_and_in_scikit_learn(tmp_path):
     model.save(tmp_path / "model.json", target="cost")
     loaded = load(tmp_path / "model.json")
     assert loaded.predict(X) == pytest.approx(model.predict(X))
-    plain = loaded.to_sklearn()
+    plain = model.to_sklearn()
     assert plain.predict(X) == pytest.approx(loaded.predict(X), rel=1e-9)
 
 

@@ -309,7 +309,7 @@ def test_python_predicts_with_features(curved: DPLinearRegression) -> None:
 def test_sklearn_predicts_with_features(curved: DPLinearRegression) -> None:
     X, _ = policies(200, seed=3)
     model = curved.to_model()
-    assert model.to_sklearn().predict(model.design(X)) == pytest.approx(curved.predict(X))
+    assert curved.to_sklearn().predict(model.design(X)) == pytest.approx(curved.predict(X))
 
 
 def test_a_feature_takes_the_place_of_its_column_unless_that_is_named() -> None:

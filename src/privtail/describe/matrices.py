@@ -158,7 +158,7 @@ def private_covariance(
     No bound is needed. Private histograms find where columns lie, and at which distance noise hides
     the rest of each. In units of these distances a row is clipped in l2 norm. Counts of what lies
     beyond say what clipping may have cost, which is in the intervals, for tails whose part beyond a
-    distance falls with a power of 3 of it, or faster. Sampling errors are those of an elliptical
+    distance falls with a power of 2.5 of it, or faster. Sampling errors are those of an elliptical
     law whose fourth moments are those of the released histograms.
 
     A row without a number in one of the columns does not count. Columns of text are left out.

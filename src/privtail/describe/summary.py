@@ -235,7 +235,7 @@ def summarize(
 
     Mean and deviation are of numbers that are clipped where noise hides the rest. What clipping may
     cost is in their intervals: of the mean, for tails whose part beyond a distance falls with a
-    power of 1.2 of it, or faster; of the deviation, with a power of 3 of it. Sampling error of a
+    power of 1.2 of it, or faster; of the deviation, with a power of 2.5 of it. Sampling error of a
     deviation is that of a Gaussian column. Where noise may hide too much, a number is not reliable:
     an end of its interval is infinite, and an `AccuracyWarning` names the column. A quartile whose
     interval holds another quartile, or is wider than four standard deviations (and than a

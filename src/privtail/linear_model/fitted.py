@@ -170,6 +170,18 @@ class FittedLinearModel(PrivateEstimator):
         columns = [Column(name, declared.get(name)) for name in self._columns()]
         return Model.of(self, target=target, columns=columns)
 
+    def to_sklearn(self) -> Any:
+        """A plain fitted estimator of scikit-learn with the same slopes; `to_model` encodes for it.
+
+        It takes what ``to_model().design(X)`` gives, and clips nothing.
+
+        Returns
+        -------
+        LinearRegression, PoissonRegressor or LogisticRegression
+            Of `sklearn.linear_model`; see `privtail.export.to_sklearn`.
+        """
+        return self.to_model().to_sklearn()
+
     def _designs(self, X: Any) -> Iterable[Any]:
         """Blocks of features to predict with; columns are encoded as in the fit."""
         X = as_known(X)
