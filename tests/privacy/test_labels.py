@@ -33,6 +33,7 @@ from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.samplers import ExactSampler
 from privtail.trusted.mechanisms.simulated import SimulatedSampler
 from privtail.trusted.problem import Problem
+from privtail.trusted.records import targets
 from privtail.trusted.sampling import PoissonBatches
 from privtail.trusted.sensitivity import Sensitivity
 
@@ -333,6 +334,25 @@ def test_labels_are_found_as_often_as_they_should(sampler: Any) -> None:
     assert stats.binomtest(found, 4000, 0.95, alternative="less").pvalue > ALPHA
     fewer = passed(least - 2)
     assert stats.binomtest(fewer, 4000, 0.95, alternative="less").pvalue < ALPHA
+
+
+class Many(list[float]):
+    """Two labels that say to be more than 32 bits can count."""
+
+    def __len__(self) -> int:
+        return 2**31 + 2
+
+
+def test_places_of_more_labels_than_32_bits_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They wrapped around: a new label of one row gave other rows other codes."""
+    places = np.array([0, 2**31 + 1])
+    monkeypatch.setattr(targets, "distinct", lambda cells: (Many([0.0, 1.0]), places))
+    found = targets.Labels(np.array([0.0, 1.0]), 2)._distinct()
+    assert found.positions.tolist() == places.tolist()
+
+
+def test_few_labels_have_short_places() -> None:
+    assert targets.Labels(np.arange(3.0), 3)._distinct().positions.dtype == np.int32
 
 
 def test_frequent_labels_are_found_sorted() -> None:

@@ -261,7 +261,8 @@ class Labels(PrivateRows):
         with self._lock:
             if self._found is None:
                 values, positions = distinct(self._y)
-                self._found = Distinct(values, positions.astype(np.int32))
+                whole = np.promote_types(np.int32, np.min_scalar_type(-len(values)))
+                self._found = Distinct(values, positions.astype(whole))
             return self._found
 
     def rows(self, ids: slice | NDArray[np.int64]) -> NDArray[np.float64]:
@@ -274,8 +275,7 @@ class Labels(PrivateRows):
         """Codes of these ids; -1 where the label is not declared."""
         if self._declared is None:
             raise InvalidInput("Declare the classes, or release them with labels(), before this.")
-        found = self._distinct()
-        codes = self._codes
+        found, codes = self._distinct(), self._codes
         if codes is None:
             listed = [self._declared.get(canonical_label(value), -1) for value in found.values]
             self._codes = codes = np.array(listed, dtype=np.int32)
