@@ -117,7 +117,7 @@ def run(folds: Folds, seen: dict[int, Any], rho: float, evaluation: float = 0.0)
     unit = "row" if folds._curator.unit == ROW else "person"
 
     def spend(allowance: Allowance, seats: Any, spent: float) -> None:
-        allowance.require(seats)
+        allowance.require(seats, exact=True)
         allowance.reserve(
             label="", epsilon=0.0, delta=0.0, neighbours="replace_one", plan=[], rho=spent,
             unit=unit,

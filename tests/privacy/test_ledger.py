@@ -25,9 +25,13 @@ from privtail.errors import BudgetExceeded, InvalidInput, UnsupportedAccounting
 from privtail.ledger_texts import digits_above, digits_below
 from privtail.linear_model import DPLogisticRegression, DPMean, DPRidge
 from privtail.mean import private_mean
+from privtail.robust_means import ClampedMean
 from privtail.trusted import journal as module
+from privtail.trusted.budget import Budget
+from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Plan, Round, plan_to_json
 from privtail.trusted.ledger import Ledger
+from privtail.trusted.mechanisms.noise import GaussianNoise
 
 PLAN = plan_to_json(
     (
@@ -358,6 +362,17 @@ def test_simulated_noise_is_not_booked_as_private(fit, path):
     nothing = Ledger(epsilon=math.inf, delta=1e-3)
     fit(X, ledger=nothing, **options)
     assert len(nothing.entries()) == 1
+
+
+def test_simulated_noise_without_a_budget_is_not_booked_as_private():
+    """A plan of a finite cost was charged, though its noise was seeded and its budget infinite."""
+    X, ledger = np.zeros((50, 2)), Ledger(epsilon=100.0, delta=1e-5)
+    budget = Budget(math.inf, 1e-6)
+    curator = Curator(X, budget=budget, ledger=ledger, noise="simulated", random_state=0)
+    answer = curator.problem.means(ClampedMean(1.0))
+    with pytest.raises(InvalidInput, match="ledger=None"):
+        curator.open((Round(events=(GaussianNoise(5.0).event(answer),)),))
+    assert ledger.entries() == ()
 
 
 # --- files ----------------------------------------------------------------------------------------

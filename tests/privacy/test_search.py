@@ -17,7 +17,7 @@ from scipy import sparse, stats
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from privtail import Ledger, PrivateSearchCV, open_table, progress
+from privtail import Ledger, PrivateSearchCV, cross_validate, open_table, progress
 from privtail.calibration import calibrate
 from privtail.domains import L2
 from privtail.errors import (
@@ -178,6 +178,24 @@ def test_an_allowance_pays_once_for_what_it_may() -> None:
     assert allowance.spent
     with pytest.raises(BudgetExceeded):
         ask(allowance)
+
+
+class Careless(DPRidge):
+    """An estimator whose fits draw simulated noise, whatever it was told."""
+
+    def fit(self, *rows: Any, **options: Any) -> Any:
+        self.set_params(**SIMULATED)
+        return super().fit(*rows, **options)
+
+
+def test_what_promises_exact_noise_admits_no_other() -> None:
+    """The statement said exact noise, and the noise of the fits was seeded."""
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    with pytest.raises(NotPlanned, match="exact noise"):
+        PrivateSearchCV(Careless(), {"alpha": [1.0]}, trials=1).fit(X, X[:, 0])
+    with pytest.raises(NotPlanned, match="exact noise"):
+        cross_validate(Careless(), X, X[:, 0], epsilon=1.0, cv=2)
+    PrivateSearchCV(Careless(), {"alpha": [1.0]}, trials=1, **SIMULATED).fit(X, X[:, 0])
 
 
 # --- the core -------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from privtail.errors import BudgetExceeded, NotPlanned, NotReleased
 from privtail.trusted.budget import Neighbours
-from privtail.trusted.entries import Unit
+from privtail.trusted.entries import Amount, Unit
 
 
 class Allowance:
@@ -20,17 +20,22 @@ class Allowance:
     Admits plans of at most ``rho`` in total, in zCDP without slack (a zCDP filter, as in `Ledger`;
     the sum is exact). Plans must have the neighbours and the unit of the search: one row, or one
     person of those with ``seats``, whose rows are the only ones that the curator may hold. A trial
-    without an admitted plan fails. A copy is the same allowance.
+    without an admitted plan fails. Its noise is exact if ``exact``. A copy is the same allowance.
     """
 
-    def __init__(self, rho: float, neighbours: Neighbours, seats: Any = None) -> None:
-        self._rho, self._neighbours, self._spent = rho, neighbours, False
-        self._seats, self._used, self._lock = seats, Fraction(0), threading.Lock()
+    def __init__(
+        self, rho: float, neighbours: Neighbours, seats: Any = None, *, exact: bool = True
+    ) -> None:  # fmt: skip
+        self._rho, self._seats, self._exact, self._spent = rho, seats, exact, False
+        self._lock, self._of = threading.Lock(), (neighbours, "row" if seats is None else "person")
+        self._used: Amount = Fraction(0)
 
-    def require(self, seats: Any) -> None:
-        """Refuse records other than those of this trial."""
+    def require(self, seats: Any, exact: bool) -> None:
+        """Refuse other records than those of this trial, and simulated noise for exact noise."""
         if seats is not self._seats:
             raise NotPlanned("A trial of this search fits the persons that were dealt to it.")
+        if self._exact and not exact:
+            raise NotPlanned("A trial of this search needs exact noise, as the search promises it.")
 
     def reserve(
         self, *, label: str, epsilon: float, delta: float, neighbours: Neighbours,
@@ -41,9 +46,8 @@ class Allowance:
         fails = any(event["delta"] for r in plan for event in r["events"])
         known = rho is not None and 0 <= rho < math.inf and not fails
         with self._lock:
-            used = self._used + (Fraction(rho) if known and rho is not None else 0)
-            dear = math.isfinite(self._rho) and not (known and used <= Fraction(self._rho))
-            if dear or neighbours != self._neighbours or unit != self._unit:
+            used = self._used + (Fraction(rho or 0) if known else math.inf)
+            if not used <= self._rho or (neighbours, unit) != self._of:
                 raise BudgetExceeded(
                     f"{label} asks for more than a trial of this search may spend. Candidates need "
                     "full batches and declared classes."
@@ -58,10 +62,6 @@ class Allowance:
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("An allowance is of one search: it cannot be pickled.")
-
-    @property
-    def _unit(self) -> Unit:
-        return "row" if self._seats is None else "person"
 
     @property
     def spent(self) -> bool:

@@ -162,8 +162,6 @@ class Curator:
         seats = groups if type(groups) is Seats else None
         if seats is not None and not isinstance(ledger, Allowance):
             raise NotPlanned("Seats are of one trial of a search, and go with its allowance.")
-        if isinstance(ledger, Allowance):
-            ledger.require(seats)
         if seats is not None and (seats.rows, seats.max_rows) != (n, max_rows):
             raise InvalidInput("Seats go with the rows and the max_rows that they are of alone.")
         self._unseated = max_rows is not None and seats is None
@@ -190,6 +188,8 @@ class Curator:
         seed = None if random_state is None else require_whole("random_state", random_state, 0)
         public, simulated, dealt = np.random.SeedSequence(seed).spawn(3)
         self._sampler: Sampler = ExactSampler() if noise == "exact" else _simulated(simulated)
+        if isinstance(ledger, Allowance):
+            ledger.require(seats, self._sampler.exact)
         self.seeded = random_state is not None
         self._public = np.random.default_rng(public)
         self._keys = np.random.default_rng(dealt)
@@ -230,7 +230,7 @@ class Curator:
                 f"The plan costs epsilon = {epsilon:.6g} at delta = {self.budget.delta:g}, but the "
                 f"budget is {self.budget.epsilon:g}. Calibrate the plan, or raise the budget."
             )
-        if self.noise == "simulated" and isinstance(self._ledger, Ledger):
+        if isinstance(self._ledger, Ledger) and not self._sampler.exact:
             self._ledger.refuse_simulated(self.label)
         if self.problem.exposure:
             _require_margins(plan, loss)

@@ -267,7 +267,9 @@ class TrialSearch:
         return Found(candidate, model, self._loss(mechanism, score, w, ranges, seed))
 
     def _allowance(self, mechanism: BestTrial, part: Part) -> Allowance:
-        return Allowance(mechanism.rho, self._curator.budget.neighbours, part.groups)
+        curator = self._curator
+        exact = curator._sampler.exact
+        return Allowance(mechanism.rho, curator.budget.neighbours, part.groups, exact=exact)
 
     def _loss(
         self, mechanism: BestTrial, score: Score, w: ArrayLike, ranges: PredictionRanges, seed: int
