@@ -252,7 +252,7 @@ def lacking(study: Study, results: Path = RESULTS, *, full: bool = False) -> lis
     frame = read(study, results, full=full)
     complete: list[str] = []
     if frame is not None:
-        there = verified.parts(study, frame, full=full)
+        there = verified.counts(study, frame, full=full)
         complete = verified.whole(study, frame, there, full=full)
     return [method.name for method in study.methods if method.name not in complete]
 

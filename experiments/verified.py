@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import math
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -33,30 +33,41 @@ DEAR = 1.0
 RECORD = "verified.json"
 """Beside the results: when each study's rows were compared last, and with which code."""
 
+T = TypeVar("T")
 Parts = dict[Cell, pd.DataFrame]
 
 
 def parts(study: Study, frame: pd.DataFrame, *, full: bool) -> Parts:
     """The stored rows of every cell of a study's grid that has some."""
+    return _by_cell(study, frame, lambda groups: dict(iter(groups)), full=full)
+
+
+def counts(study: Study, frame: pd.DataFrame, *, full: bool) -> dict[Cell, int]:
+    """The number of stored rows of every cell of a study's grid that has some."""
+    return _by_cell(study, frame, lambda groups: groups.size().to_dict(), full=full)
+
+
+def _by_cell(
+    study: Study, frame: pd.DataFrame, of: Callable[[Any], dict[Any, T]], *, full: bool
+) -> dict[Cell, T]:
     columns = ["variant", "dataset", "method", "accounting", "epsilon", "repetition"]
     columns += ["x"] * bool(study.grid(full=full).points)
-    texts = dict.fromkeys(columns[:4], str)
-    there = dict(iter(frame.astype(texts).groupby(columns)))
+    there = of(frame.astype(dict.fromkeys(columns[:4], str)).groupby(columns))
     found = {cell: there.get(tuple(getattr(cell, c) for c in columns))
              for cell in study.cells(full=full)}  # fmt: skip
-    return {cell: rows for cell, rows in found.items() if rows is not None}
+    return {cell: what for cell, what in found.items() if what is not None}
 
 
-def whole(study: Study, frame: pd.DataFrame, there: Parts, *, full: bool) -> list[str]:
+def whole(study: Study, frame: pd.DataFrame, there: Mapping[Cell, int], *, full: bool) -> list[str]:
     """The methods whose stored rows are of the cells of the grid, all of them and no others.
 
-    ``there`` are the `parts` of the frame.
+    ``there`` are the `counts` of the frame.
     """
     lost = {cell.method for cell in study.cells(full=full) if cell not in there}
     kept = frame["method"].astype(str).value_counts()
     found = pd.Series(0, index=[m.name for m in study.methods])
     for cell, rows in there.items():
-        found[cell.method] += len(rows)
+        found[cell.method] += rows
     return [m.name for m in study.methods
             if m.name not in lost and kept[m.name] == found[m.name]]  # fmt: skip
 
@@ -90,7 +101,7 @@ def _levels(cell: Cell) -> set[tuple[str, Any]]:
 def differences(study: Study, frame: pd.DataFrame, *, full: bool) -> dict[str, str]:
     """By method: what is wrong with its stored rows; nothing where nothing is."""
     there = parts(study, frame, full=full)
-    complete = whole(study, frame, there, full=full)
+    complete = whole(study, frame, {c: len(rows) for c, rows in there.items()}, full=full)
     asked = [m.name for m in study.methods]
     wrong = {name: "its cells are not those of the grid" for name in asked if name not in complete}
     cells = [cell for name in asked if name in complete for cell in picked(there, name)]
