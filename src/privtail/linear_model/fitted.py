@@ -201,7 +201,8 @@ class FittedLinearModel(PrivateEstimator):
             return self._counted(blocks) if _is_file(X) else blocks
         if self.categories_:
             raise InvalidInput("This model was fitted on named columns; pass a data frame.")
-        if (np.ndim(X) if isinstance(X, list | tuple) else getattr(X, "ndim", 2)) != 2:
+        X = np.asarray(X) if isinstance(X, list | tuple) else X
+        if getattr(X, "ndim", 2) != 2:
             raise InvalidInput(
                 "predict needs two dimensions (rows, features). Reshape your data: "
                 "x.reshape(1, -1) for one row."
@@ -210,8 +211,6 @@ class FittedLinearModel(PrivateEstimator):
             self, X, reset=False, accept_sparse=self.encoding_.plain and "csr",
             ensure_all_finite=False, ensure_min_samples=0,
         )  # fmt: skip
-        if rows.dtype == object:  # of a list in which a cell is None or a Decimal
-            rows = rows.astype(np.float64)
         if self.encoding_.plain:
             return [rows]
         columns = dict(zip(self._columns(), rows.T, strict=True))
