@@ -99,6 +99,21 @@ def test_an_intercept_that_noise_hides_is_that_of_the_constant():
     assert np.mean(parts) > 0.65
 
 
+def test_a_constant_keeps_the_tail_that_noise_hides_in_the_residuals():
+    """90 % zeros and a Pareto tail: the mean of 12 fits was .24 of the true one.
+
+    Over 60 seeds a fit has .59 with a deviation of .22: 12 are below .4 once in 700 times.
+    """
+    parts = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X, some = rng.normal(size=(5_000, 5)), rng.random(5_000) < 0.1
+        y = np.where(some, 1 + rng.pareto(1.5, 5_000), 0)
+        model = DPLinearRegression(epsilon=1.0, random_state=seed, **SIMULATED).fit(X, y)
+        parts.append(model.intercept_ / np.mean(y))
+    assert np.mean(parts) > 0.4
+
+
 def test_few_far_rows_do_not_move_every_prediction():
     """200 of 50,000 rows hold up to 1e5. Residuals there moved the intercept by -200.
 

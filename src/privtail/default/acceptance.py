@@ -123,7 +123,7 @@ class Accept:
         deviation, tuning = self.improvement.deviation(fit.problem), fit.tuning
         batch, ranges = fit.everyone(), fit.prediction_ranges()
         if fit.standard.target.without_scale:
-            fit.intercept_only = fit.w.copy()
+            fit.intercept_only, fit.excess_move = fit.w.copy(), 0.0
             fit.intercept_only[: fit.problem.d] = 0.0
         near, far = (
             self.improvement.release(batch, fit.loss, fit.w, fit.intercept_only, clamp, ranges)

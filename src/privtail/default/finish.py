@@ -70,9 +70,11 @@ def result_of(fit: Fit, regime: str, multiplier: float) -> Result:
     standard, problem, decision = fit.standard, fit.problem, fit.decision
     reasons = _reasons(fit, regime)
     notes = reasons or (UNPROVEN,) * (not decision.significant)
+    constant = fit.intercept_only.copy()
+    constant[-1] -= fit.excess_move
     imprecise = _imprecise(fit) if regime != "intercept only" else ()  # there it is a reason
     return Result(
-        standard.raw(fit.intercept_only if reasons else fit.w, problem),
+        standard.raw(constant if reasons else fit.w, problem),
         fit.steps,
         multiplier,
         unit=standard.target.scale,
@@ -106,9 +108,7 @@ def _reasons(fit: Fit, regime: str) -> tuple[str, ...]:
         return (NO_SLOPES, *doubts, *(SUBTRACT,) * bool(doubts))
     if not fit.standard.used.any():
         return (NO_FEATURE,)
-    if fit.decision.kept:
-        return ()
-    return (NO_SCALE if target.without_scale else NO_GAIN,)
+    return () if fit.decision.kept else (NO_SCALE if target.without_scale else NO_GAIN,)
 
 
 def _imprecise(fit: Fit) -> tuple[str, ...]:

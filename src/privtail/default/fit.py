@@ -80,8 +80,8 @@ class Fit:
 
     loss : the loss, in the scale of the target.
     w : (rows, K) the model; its last row is the intercept.
-    intercept_only : (rows, K) the intercept-only model. The descent begins there, and the
-        acceptance test compares with it.
+    intercept_only : (rows, K) the model where the descent begins, and that the acceptance test
+        compares with. It is returned with an intercept that is lower by ``excess_move``.
     margin_range : predicted margins of two labels, or logarithms of amounts, are clipped to it.
     reach : features, and predictions of numbers, are clipped at this multiple of the length of
         their tails. `LimitExtrapolation` chooses it for numbers; otherwise it stays `MAX_REACH`.
@@ -110,6 +110,7 @@ class Fit:
     summary: Summary = field(init=False)
     standard: Standardization = field(init=False)
     intercept_only: Doubles = field(init=False)
+    excess_move: float = 0.0
     rarest_label: float = 1.0
     labels_even: bool = False
     dispersion: float = 1.0

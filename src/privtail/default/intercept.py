@@ -97,8 +97,11 @@ class FitIntercept:
     The descent clips residuals, so its intercept is closer to a median. The new intercept is that
     of the intercept-only model, less the slopes times the released means of the features, plus the
     mean residual that this leaves. Residuals are clipped where the bias of clipping is the noise.
-    Predictions are clipped, or a few rows with codes would move the mean. The intercept-only model
-    moves by the same amount, so that the acceptance test measures the gain of the slopes alone.
+    Predictions are clipped, or a few rows with codes would move the mean.
+    The intercept-only model moves by the same amount m, so that the acceptance test measures the
+    gain of the slopes alone. If it is returned, it stays within the noise s of the released target
+    mean, because noise may hide a tail of the residuals: it moves by s^2 / m at most (positive-part
+    James-Stein estimator of Green and Strawderman 1991, for an unbiased and a biased mean).
     """
 
     mean: MeanDerivative
@@ -117,7 +120,10 @@ class FitIntercept:
             threshold = min(fit.residuals.balanced(deviation / usable), clipped)
         move = -self.mean.release(fit, fit.loss, w, threshold)[0] / usable
         w[d] += move
-        constant[d] += 0.0 if target.only_zeros else move  # its error is not known
+        noise, least = target.balanced(deviation) * deviation / usable, np.finfo(np.float64).tiny
+        if not target.only_zeros:  # its error is not known
+            constant[d] += move
+            fit.excess_move = move * (1 - (noise / max(noise, abs(move), least)) ** 2)
         fit.w, fit.intercept_only = w, constant
 
 
