@@ -79,6 +79,15 @@ def test_counts_and_means_of_groups(shell, claims):
     assert means == pytest.approx({"north": 5, "south": 3}, abs=0.3)
 
 
+def test_counts_that_noise_hides_are_warned_of(shell, claims):
+    said = shell("count", claims, "--by", "place=North,South", "--epsilon", 1, "--out", "n.json")
+    (warned,) = json.loads(Path("n.json").read_text(encoding="utf-8"))["warnings"]
+    assert f"Warning. {warned}" in said.stderr
+    assert "perhaps no row has a declared category" in warned
+    shell("report", "n.json", "--out", "n.html")
+    assert warned in Path("n.html").read_text(encoding="utf-8")
+
+
 def test_quantiles_and_histograms(shell, claims):
     words = ["--column", "cost", "--level", 0.5, "--epsilon", 5, "--out", "q.json"]
     shell("quantile", claims, *words)

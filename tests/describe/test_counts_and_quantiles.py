@@ -75,7 +75,10 @@ def test_counts_that_noise_hides_are_warned_of(written: list[str]) -> None:
         times = [dt.datetime(2020, 1, 1)] * 1000  # noqa: DTZ001
         table = pd.DataFrame({"region": pd.Series(times, dtype=object)})
     with pytest.warns(AccuracyWarning, match="perhaps no row has a declared category"):
-        privtail.private_count(table, by="region", categories=written, epsilon=1, **SIMULATED)
+        found = privtail.private_count(
+            table, by="region", categories=written, epsilon=1, **SIMULATED
+        )
+    assert found.warnings_[0] in found._repr_html_()
 
 
 def test_a_column_that_misses_cells_leaves_the_others_alone() -> None:
@@ -219,6 +222,9 @@ def test_refusals_say_what_to_type() -> None:
         ),
         "one or two": lambda: privtail.private_count(
             frame(), by=["x", "paid", "kind"], epsilon=1
+        ),
+        "one column twice": lambda: privtail.private_count(
+            frame(), by=["kind", "kind"], categories={"kind": ["a", "b"]}, epsilon=1
         ),
         "between 0 and 1": lambda: privtail.private_quantile(frame()["x"], [1.5], epsilon=1),
         "Encode it by a public rule": lambda: privtail.private_quantile(frame(), epsilon=1),

@@ -57,7 +57,7 @@ def test_other_methods_have_no_groups() -> None:
 
 def test_groups_are_named_and_not_given_as_values():
     frame = pd.DataFrame({"x": np.arange(9.0), "region": ["a", "b", "c"] * 3})
-    for values in (frame["region"], np.arange(9)):
+    for values in (frame["region"], np.arange(9), frame["region"][:2], frame["region"][:1]):
         with pytest.raises(InvalidInput, match="by their names"):
             private_mean(frame, by=values, categories=["a", "b", "c"], epsilon=1.0)
 

@@ -82,7 +82,7 @@ def count(
         )  # fmt: skip
     deliver(
         "count", str(found), found.privacy_, _content(found, list(categories)), out,
-        overwrite=output.force,
+        overwrite=output.force, warned=found.warnings_,
     )  # fmt: skip
 
 
@@ -96,5 +96,6 @@ def _content(found: CountEstimate, by: list[str]) -> dict[str, Any]:
     ]
     return {
         "by": by, "counts": counts, "confidence": 0.95,
-        "noise_std": found.noise_std, "statement": found.privacy_.to_json(),
+        "noise_std": found.noise_std, "warnings": list(found.warnings_),
+        "statement": found.privacy_.to_json(),
     }  # fmt: skip

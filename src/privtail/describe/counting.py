@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -139,4 +140,5 @@ def private_count(
     estimate = CountEstimate(found, std, table.groups if grouped else (), state(curator))
     if grouped and not np.any(estimate.conf_int()[:, 0] > 0):
         warn(ALL_HIDDEN, AccuracyWarning)
+        return replace(estimate, warnings_=(ALL_HIDDEN,))
     return estimate

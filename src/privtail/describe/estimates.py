@@ -55,6 +55,8 @@ class CountEstimate:
         The categories of each group; empty where nothing was grouped.
     privacy_ : Statement
         What was spent.
+    warnings_ : tuple of str
+        What was warned of.
 
     Examples
     --------
@@ -70,6 +72,7 @@ class CountEstimate:
     noise_std: float
     groups: tuple[tuple[Any, ...], ...]
     privacy_: Statement
+    warnings_: tuple[str, ...] = ()
 
     def conf_int(self, confidence: float = 0.95) -> Doubles:
         """Ends (..., 2) of an interval for the count of these rows, by the law of the noise.
@@ -112,7 +115,7 @@ class CountEstimate:
         rows, several = self._rows(), 1 < len(self.groups) <= MOST
         said = f"Intervals of 95 % are for noise of standard deviation {self.noise_std:.3g}."
         picture = intervals(rows, "Rows in each group", zero=True) if several else ""
-        return framed(picture) + numbers(rows, (said, self.privacy_.headline))
+        return framed(picture) + numbers(rows, (said, *self.warnings_, self.privacy_.headline))
 
     def __repr__(self) -> str:
         lines = [

@@ -68,7 +68,7 @@ def tabled(
     ``only_groups``: nothing but these columns. ``leave_out``: columns that hold no numbers are left
     out, also those with declared categories; else the core refuses those without.
     """
-    listed: Any = () if by is None else by if _is_listed(by) else (by,)
+    listed: Any = () if by is None else by if isinstance(by, list | tuple) else (by,)
     asked: tuple[str, ...] = tuple(listed)
     if not all(isinstance(name, str) for name in asked):
         raise InvalidInput('Group by one or two columns, by their names: by="region".')
@@ -182,6 +182,8 @@ def _declared(
     """
     if len(by) > 2:
         raise InvalidInput('Group by one or two columns, by their names: by="region".')
+    if len(set(by)) < len(by):
+        raise InvalidInput("by= names one column twice. Name it once.")
     if categories is not None and not isinstance(categories, Mapping):
         if len(by) != 1 or not _is_listed(categories):
             raise InvalidInput(

@@ -168,7 +168,7 @@ def _evaluation(written: Mapping[str, Any], file: str) -> Content:
         f"{_words(name)}: {said}." for name, said in MEANT.items() if name in written["numbers"]
     )
     described = (
-        f"How well a model predicts {written['n']:,} rows.",
+        f"How well a model predicts {_counted(written['n'], 'row')}.",
         "The model must not have been fitted to these rows. No file can show that.",
         f"Intervals of {100 * written['confidence']:g} % allow for noise and sampling.",
         *meant,
@@ -211,7 +211,8 @@ def _counts(written: Mapping[str, Any], file: str) -> Content:
         ),
         NOISE_ALONE.format(100 * written["confidence"]),
     )
-    return Content("Counts", described, rows, False, None, (statement,), statement.notes, file)
+    notes = (*statement.notes, *map(str, written.get("warnings", ())))
+    return Content("Counts", described, rows, False, None, (statement,), notes, file)
 
 
 def _quantiles(written: Mapping[str, Any], file: str) -> Content:
