@@ -526,6 +526,24 @@ def test_what_is_not_fitted_is_refused_before_the_charge(model, said):
     assert not ledger.entries()
 
 
+def test_a_target_in_other_units_is_noted(numbers):
+    """The model is of thousands there; with its own units, and for a quantile, nothing is said."""
+    X, y = numbers
+    model = LinearRegression().fit(X, y)
+    asked = {"epsilon": 1.0, "trusted_rowwise": True, **QUIET}
+    assert "units of the target" in str(evaluate(model, X, y / 1_000, **asked))
+    assert "units" not in str(evaluate(model, X, y, **asked))
+    assert "units" not in str(evaluate(model, X, y - 50, quantile=0.9, **asked))
+
+
+def test_one_row_is_one_row(numbers):
+    X, y = numbers
+    model = LinearRegression().fit(X, y)
+    with pytest.warns(AccuracyWarning):
+        found = evaluate(model, X[:1], y[:1], epsilon=1, **QUIET)
+    assert str(found).startswith("1 row; ")
+
+
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
 def test_a_model_of_scikit_learn_gets_its_own_columns(numbers, kind):
     """By their names, as models of privtail do: in another order it would fail for every row."""

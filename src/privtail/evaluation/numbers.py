@@ -48,6 +48,10 @@ HIDDEN = (
     "The mean of the target is not reliable: noise may hide rows of any size, so errors have no "
     "upper end."
 )
+WORSE = (
+    "The squared errors of the model are larger than those of the constant. Compare the units of "
+    "the target, and of the features, with those of the fit."
+)
 
 
 def of_numbers(
@@ -100,6 +104,7 @@ def of_numbers(
     notes = (
         *(() if reliable else (NO_CENTRE,)),
         *(() if detected else (HIDDEN,)),
+        *((WORSE,) if quantile is None and numbers["r2"].high < 0 else ()),
         *(() if quantile is None else (COVERED.format(quantile=quantile),)),
         *(() if promised.groups is None else (PERSONS,)),
         *found.privacy_.notes,

@@ -192,7 +192,9 @@ class Evaluation(Mapping[str, Estimate]):
     def __str__(self) -> str:
         width = max(map(len, self.numbers))
         lines = [f"{words(name):<{width}}  {e}" for name, e in self.numbers.items()]
-        head = f"{self.n:,} rows; [...] is a {100 * self.confidence:g} % interval"
+        head = (
+            f"{self.n:,} row{'s' * (self.n != 1)}; [...] is a {100 * self.confidence:g} % interval"
+        )
         notes = (f"Note. {text}" for text in self.notes)
         return "\n".join([head, *lines, *notes, *unkept(*self.statements)])
 
@@ -200,7 +202,7 @@ class Evaluation(Mapping[str, Estimate]):
 
     def _repr_html_(self) -> str:
         rows = (Row.of(words(name), e.value, e.low, e.high) for name, e in self.numbers.items())
-        head = f"{self.n:,} rows, intervals of {100 * self.confidence:g} %"
+        head = f"{self.n:,} row{'s' * (self.n != 1)}, intervals of {100 * self.confidence:g} %"
         promised = (statement.headline for statement in self.statements)
         return numbers(rows, (*self.notes, *promised), head)
 
