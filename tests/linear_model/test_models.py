@@ -613,8 +613,14 @@ def test_categories_that_say_nothing_are_refused_before_a_charge(categories):
 
 
 def test_columns_of_one_name_are_refused():
-    with pytest.raises(InvalidInput, match="distinct"):
-        DPLinearRegression().fit(pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]), [1.0])
+    frame = pd.DataFrame([[1.0, 2.0, 3.0]], columns=["b", "a", "a"])
+    with pytest.raises(InvalidInput, match=r"Two columns have the name 'a'.* rename one"):
+        DPLinearRegression().fit(frame, [1.0])
+
+
+def test_a_parameter_in_a_call_of_fit_is_shown_its_place():
+    with pytest.raises(TypeError, match=r"DPLinearRegression\(epsilon=\.\.\.\)"):
+        DPLinearRegression().fit(np.ones((2, 1)), [1.0, 2.0], epsilon=1.0)
 
 
 def test_a_plan_needs_whole_numbers():

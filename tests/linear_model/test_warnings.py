@@ -289,6 +289,14 @@ def test_a_target_among_the_features_is_told_before_the_charge(costs, container)
     assert {w.filename for w in caught} == {__file__}
 
 
+def test_a_target_among_the_columns_of_a_file_is_told(costs, tmp_path):
+    """Where the column itself is passed, and not its name."""
+    costs.to_parquet(tmp_path / "costs.parquet")
+    table = open_table(tmp_path / "costs.parquet")
+    with pytest.warns(AccuracyWarning, match=r'fit\(X, "cost"\) of open_table'):
+        DPLinearRegression(**SIMULATED).fit(table, costs["cost"])
+
+
 def test_searches_and_cross_validations_tell_it_too(costs):
     X, y = of_pandas(costs)
     with pytest.warns(AccuracyWarning, match="name of the target"):

@@ -21,7 +21,7 @@ from privtail.errors import AccuracyWarning, InvalidInput, told, warn
 from privtail.ledgers import as_ledger, telling_charge
 from privtail.linear_model.documented import documented
 from privtail.linear_model.remarks import target_among_features
-from privtail.schema.containers import named_column
+from privtail.schema.containers import named_column, repeated
 from privtail.trusted.allowance import Allowance
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
@@ -164,7 +164,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                 "DPPoissonRegressor, DPGammaRegressor, DPTweedieRegressor."
             )
         for name in unknown.keys() - {"sample_weight"}:
-            raise TypeError(f"fit() got an unexpected argument {name!r}.")
+            known = name in self.get_params(deep=False)
+            mend = f" It belongs to the estimator: {type(self).__name__}({name}=...)." * known
+            raise TypeError(f"fit() got an unexpected argument {name!r}.{mend}")
         self._require_parameters()
 
     def _require_parameters(self) -> None:
@@ -214,7 +216,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         else:
             columns = column_names(X) or ()
             if len(set(columns)) != len(columns):
-                raise InvalidInput("Column names must be distinct.")
+                raise repeated(columns)
             validate_data(self, X, skip_check_array=True)
         if getattr(self, "n_features_in_", None) == 0:
             raise InvalidInput(
@@ -248,7 +250,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             assumptions=_OUTSIDE if self.invalid == "raise" else (),
             **options,
         )
-        for text in target_among_features(X, y):
+        for text in target_among_features(getattr(self, "feature_names_in_", ()), y):
             warn(text, AccuracyWarning)
         if self.invalid == "raise":
             curator.refuse_non_finite()

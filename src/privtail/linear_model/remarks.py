@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -25,12 +26,13 @@ UNMATCHED = (
 TARGET_AMONG_FEATURES = (
     "The features hold a column {name!r}, which is the name of the target. If it is the target, "
     'leave it out: X.drop(columns=["{name}"]) of pandas and Dask, X.drop("{name}") of polars, '
-    'X.drop_columns("{name}") of Arrow. If not, give the target another name.'
+    'X.drop_columns("{name}") of Arrow, fit(X, "{name}") of open_table. If not, give the target '
+    "another name."
 )
 
 
-def target_among_features(X: Any, y: Any) -> tuple[str, ...]:
-    """A warning of features that hold a column of the target's name; names are public.
+def target_among_features(features: Collection[str], y: Any) -> tuple[str, ...]:
+    """A warning of features of which one has the target's name; names are public.
 
     Classes are asked for names: of a data frame an attribute may be cells.
     """
@@ -38,7 +40,7 @@ def target_among_features(X: Any, y: Any) -> tuple[str, ...]:
     name = y.name if hasattr(type(y), "name") else None
     if columns is not None:
         name = columns[0] if len(columns) == 1 else None
-    if not isinstance(name, str) or name not in (column_names(X) or ()):
+    if not isinstance(name, str) or name not in features:
         return ()
     return (TARGET_AMONG_FEATURES.format(name=name),)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+
 from privtail.errors import InvalidInput
 
 
@@ -10,6 +13,15 @@ def named_column(option: str, name: str) -> InvalidInput:
     return InvalidInput(
         f"{option}={name!r} names a column, which goes with a file: privtail.open_table(path). Of "
         f'a data frame pass two parts: X=frame.drop(columns=["{name}"]), {option}=frame["{name}"].'
+    )
+
+
+def repeated(names: Iterable[object]) -> InvalidInput:
+    """Two columns of one name."""
+    name, _ = Counter(map(str, names)).most_common(1)[0]
+    return InvalidInput(
+        f"Two columns have the name {name!r}. Column names must be distinct: rename one, or leave "
+        "it out."
     )
 
 
