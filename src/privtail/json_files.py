@@ -58,6 +58,8 @@ def json_of(path: Path, needed: str) -> tuple[Any, bytes]:
         raise InvalidInput(
             f"{path} cannot be read: {error.strerror}. Give a file that you may read."
         ) from None
+    if path.is_dir():
+        raise InvalidInput(f"{path} is a folder. Give the name of a file.")
     if data is None:
         raise InvalidInput(f"There is no file {path}. Check the path.")
     if data.startswith(_LEDGER):

@@ -96,6 +96,8 @@ def test_a_kind_of_model_is_cross_validated(shell, folder):
     before = shell("budget", ledger).stdout
     late = ("--target", "late", "--drop", "cost", "--epsilon", 1, "--ledger", ledger)
     assert "--classes" in shell.refused("cross-validate", rows, *late)
-    assert "cv" in shell.refused("cross-validate", rows, *cost, "--folds", 1, "--out", "x.json")
+    words = ("cross-validate", rows, *cost, "--out", "x.json")
+    assert "--folds" in shell(*words, "--folds", 1, code=2).stderr
+    assert "there are no 1000000 folds" in shell.refused(*words, "--folds", 10**6)
     shell.refused("cross-validate", rows, *cost, "--folds", 2, code=3)
     assert shell("budget", ledger).stdout == before

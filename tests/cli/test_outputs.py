@@ -102,6 +102,23 @@ def test_a_full_disk_loses_nothing_that_was_paid_for(shell, table):
     )
 
 
+def test_no_standard_output_loses_nothing_that_was_paid_for(shell, table):
+    """As where a shell has closed it: Python has none then, and nothing fails."""
+    closed = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "privtail.cli"]
+    for words, code in (
+        (MEAN, 0),
+        (("plan", "--rows", 9, "--features", 1, "--model", "linear", "--epsilon", 1), 2),
+    ):
+        found = subprocess.run(
+            [*closed, *map(str, words)],
+            env=ENVIRONMENT, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+        assert found.returncode == code
+        assert "tandard output" in found.stderr
+    (path,) = shell.folder.glob("privtail-mean-*.txt")
+    assert path.read_text().startswith("days = ")
+
+
 def test_a_closed_pipe_loses_no_statement(shell, table):
     for words in (MEAN, FIT):
         reading, writing = os.pipe()

@@ -200,6 +200,13 @@ def test_verify_reads_the_model_too(shell, model, value):
 
 
 @pytest.mark.parametrize("verb", ["verify", "report", "predict"])
+def test_a_folder_in_place_of_a_model_is_named(shell, table, verb):
+    Path("models").mkdir()
+    rest = {"report": ("--out", "r.html"), "predict": ("claims.csv",)}.get(verb, ())
+    assert "models is a folder" in shell.refused(verb, "models", *rest)
+
+
+@pytest.mark.parametrize("verb", ["verify", "report", "predict"])
 def test_a_ledger_in_place_of_a_model_is_named(shell, table, verb):
     shell("budget", "budget.jsonl", "--epsilon", 1, "--delta", 1e-6)
     rest = {"report": ("--out", "r.html"), "predict": ("claims.csv",)}.get(verb, ())

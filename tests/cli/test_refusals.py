@@ -26,6 +26,7 @@ NUMBERS = ("--model", "linear", "--target", "cost", "--epsilon", "1", "--categor
         ((".", *FIT), ["reads all files in .", "another folder"]),
         (("claims.csv", *FIT[:2], *FIT[4:]), ["--target COLUMN"]),
         (("claims.csv", *FIT, "--target", "Late"), ["no column 'Late'", "Is 'late' meant?"]),
+        (("claims.csv", *FIT[2:], "--target", "Late"), ["no column 'Late'", "Is 'late' meant?"]),
         (("claims.csv", *FIT, "--target", "zzz"), ["no column 'zzz'", "age, days, job"]),
         (("claims.csv", *FIT), ["'job'", "hold text", "--categories job=", "--drop job"]),
         (("claims.parquet", *FIT), ["'job'", "hold text", "--categories job=", "--drop job"]),
@@ -308,6 +309,7 @@ def test_advice_can_be_pasted_whatever_the_names(shell, table):
         shell.refused("fit", "claims.csv", *FIT, "--out", "a folder/m.json"),
         shell.refused("mean", "claims.csv", "--column", "age", "--epsilon", 1, "--ledger", "a b"),
         shell.refused("budget", "a b.jsonl", "--epsilon", 1),
+        shell.refused("budget", "a b.jsonl", "--delta", 1e-6),
         shell.refused("budget", "a folder/b.jsonl", "--epsilon", 1, "--delta", 0),
         shell.refused("fit", "a b.csv", "--target", "y", "--model", "linear", "--epsilon", 1,
                       "--schema", "the schema.json"),
@@ -315,8 +317,9 @@ def test_advice_can_be_pasted_whatever_the_names(shell, table):
     assert "mkdir -p 'a folder'" in said[0]
     assert "privtail budget 'a b' --epsilon" in said[1]
     assert "privtail budget 'a b.jsonl' --epsilon" in said[2]
-    assert re.search(r"mkdir -p '.*a folder'", said[3])
-    assert """--drop 'it'"'"'s'""" in said[4]
+    assert "privtail budget 'a b.jsonl' --epsilon" in said[3]
+    assert re.search(r"mkdir -p '.*a folder'", said[4])
+    assert """--drop 'it'"'"'s'""" in said[5]
 
 
 @pytest.mark.parametrize(
@@ -333,6 +336,7 @@ def test_advice_can_be_pasted_whatever_the_names(shell, table):
         (("mean", "--epsilon"), "The option --epsilon needs a value after it."),
         (("fit", "--force=3"), "The option --force takes no value."),
         (("fit", "--epsilon", "one"), "--epsilon must be a number."),
+        (("quantile", "--level", ".5,.9"), "--level must be a number. Repeat the option for each"),
         (("fit", "--max-rows", "1.5"), "--max-rows must be a whole number."),
         (("export", "--to", "onnx"), "--to must be one of sql, python; got 'onnx'."),
         (("fit", "--model", "lgistic"), "got 'lgistic'. Is logistic meant?"),

@@ -180,7 +180,7 @@ def test_too_few_labels(labelled):
     assert ledger.entries() == ()
     # What was bought decides, so the budget is spent, and only released labels are told.
     with pytest.raises(
-        InvalidInput, match=r"holds 1 classes.*about \d+ of the n.*budget is spent.*classes="
+        InvalidInput, match=r"shows one\..*about \d+ of the n.*budget is spent.*classes="
     ):
         DPLogisticRegression(ledger=ledger, **SIMULATED).fit(X, np.full(len(X), "secret"))
     assert len(ledger.entries()) == 1

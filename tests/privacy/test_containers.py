@@ -873,8 +873,11 @@ def test_declared_numbers_for_text_and_text_for_numbers_are_refused(name: str) -
         labels = Labels(column, 2)
         labels.declare(right)
         assert sorted(labels.codes(slice(0, 2)).tolist()) == [0, 1]
-        with pytest.raises(InvalidInput, match=f"The labels are {what}, but .* no row would match"):
+        with pytest.raises(
+            InvalidInput, match=f"The labels are {what}, but .* no row would match"
+        ) as no:
             Labels(column, 2).declare(wrong)
+        assert what == "numbers" or 'classes=["0", "1"]' in str(no.value)
         assert as_records({"c": column}, {"c": right}).rows(slice(0, 2)).dense().sum() == 2
         with pytest.raises(InvalidInput, match=f"Column 'c' holds {what}, but .* categories") as no:
             as_records({"c": column}, {"c": wrong})

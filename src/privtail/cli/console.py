@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import sys
@@ -33,6 +34,8 @@ _PAUSE = 30.0
 
 def show(text: str) -> None:
     """Print a result."""
+    if sys.stdout is None:  # closed by the shell, where Typer would write nothing and go on
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard output")
     typer.echo(printable(text, sys.stdout))
 
 

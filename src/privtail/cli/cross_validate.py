@@ -24,7 +24,8 @@ def cross_validate(
     output: Output,
     findings: Findings,
     folds: Annotated[
-        int, typer.Option(metavar="K", help="How many models are fitted, each without one fold.")
+        int,
+        typer.Option(min=2, metavar="K", help="How many models are fitted, each without one fold."),
     ] = 5,
     scratch: Scratch = None,
 ) -> None:

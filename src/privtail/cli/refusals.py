@@ -96,7 +96,8 @@ def sentence(error: Any, path: str) -> str:
         name = parameter.metavar or name.upper()
     if kind == "MissingParameter":
         return f"{path} needs {name}."
-    return f"{name} {_wanted(message)}"
+    hint = " Repeat the option for each of several." if parameter.multiple else ""
+    return f"{name} {_wanted(message)}{hint}"
 
 
 def _wanted(message: str) -> str:

@@ -82,6 +82,7 @@ class Task:
         )
         if persons.groups is not None:
             table = table.without(persons.groups)
+        table.require([facts.target], "the target")
         model = choice.model or _by_type(table, facts.target, facts.classes)
         if choice.exposure is not None:
             if LINKS[model] != "log":

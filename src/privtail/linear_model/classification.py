@@ -273,9 +273,10 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         if len(found) < 2:
             needed = enough(mechanism, curator.problem)
             raise InvalidInput(
-                f"The released label histogram holds {len(found)} classes; a classifier needs "
-                f"two. A label needs about {needed:,} of the n = {curator.problem.n:,} rows to be "
-                "found. The budget is spent. Declare the labels:",
+                f"A classifier needs two labels, and the released label histogram shows "
+                f"{'one' if found else 'none'}. A label needs about {needed:,} of the "
+                f"n = {curator.problem.n:,} rows to be found. The budget is spent. A target of "
+                "numbers takes a regression, such as DPLinearRegression. Declare the labels:",
                 "classes=[...].",
                 cli="--classes a,b",
             )

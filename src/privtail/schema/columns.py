@@ -26,6 +26,7 @@ from privtail.spelling import meant
 
 MARKS = 'For numbers like 1.234,5: decimal=",", thousands="."; like 1,234.5: thousands=",".'
 MARKS_CLI = "For numbers like 1.234,5: --decimal , --thousands . ; like 1,234.5: --thousands ,"
+SIGNS = "Take signs such as % and $ out of the file."
 
 
 def refuse_repeated(path: object, names: Sequence[str]) -> None:
@@ -93,8 +94,9 @@ class Columns:
             hint = "Does its first line hold the names of the columns?"
         else:
             hint = f"Its columns: {', '.join(self.names)}."
+        columns = "columns" if len(missing) > 1 else "column"
         raise InvalidInput(
-            f"{self.path} has no column {', '.join(map(repr, missing))} ({what}).",
+            f"{self.path} has no {columns} {', '.join(map(repr, missing))} ({what}).",
             hint,
             cli=cli,
         )
@@ -195,7 +197,7 @@ class Columns:
         """The refusal of a column of text that is to be one of numbers."""
         marks = "If marks stand for missing numbers:"
         return InvalidInput(
-            f"Column {name!r} of {self.path} holds text, and numbers are needed.",
+            f"Column {name!r} of {self.path} holds text, and numbers are needed. {SIGNS}",
             f'{mend} {marks} numeric=["{name}"]. {MARKS}'.strip(),
             cli=f"{cli} {marks} --numeric {shlex.quote(name)}. {MARKS_CLI}".strip(),
         )
@@ -204,7 +206,7 @@ class Columns:
         """The refusal of a declared column of numbers that seems to hold none."""
         return InvalidInput(
             f"Column {name!r} of {self.path} is declared as numbers, but most of its first cells "
-            "are not numbers.",
+            f"are not numbers. {SIGNS}",
             MARKS,
             cli=MARKS_CLI,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
 from numbers import Real
@@ -37,17 +38,18 @@ def require_kind(kind: Kind | None, declared: Sequence[Any], column: str | None 
         require_no_times(declared, "The target" if column is None else f"Column {column!r}")
     if kind is None or not any(isinstance(value, wrong) for value in declared):
         return
-    given = "numbers were" if kind == "text" else "text was"
-    example = '["0", "1"]' if kind == "text" else "[0, 1]"
+    given = "numbers" if kind == "text" else "text"
+    example = json.dumps([str(value) for value in declared[:2]]) if kind == "text" else "[0, 1]"
     if column is None:
         raise InvalidInput(
-            f"The labels are {kind}, but {given} declared: no row would match. Declare {kind}, for "
-            f"example classes={example}."
+            f"The labels are {kind}, but the declared ones, or those of the model, are {given}: no "
+            f"row would match. Convert the labels, or declare {kind}, for example "
+            f"classes={example}."
         )
     raise InvalidInput(
-        f"Column {column!r} holds {kind}, but its declared categories are "
-        f"{given.partition(' ')[0]}: no row would match. Declare {kind}, for example "
-        f'categories={{"{column}": {example}}}, or convert the column.'
+        f"Column {column!r} holds {kind}, but its declared categories are {given}: no row would "
+        f'match. Declare {kind}, for example categories={{"{column}": {example}}}, or convert the '
+        "column."
     )
 
 
