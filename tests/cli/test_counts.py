@@ -80,7 +80,8 @@ def test_counts_and_means_of_groups(shell, claims):
 
 
 def test_counts_that_noise_hides_are_warned_of(shell, claims):
-    said = shell("count", claims, "--by", "place=North,South", "--epsilon", 1, "--out", "n.json")
+    words = ["--epsilon", 1, "--noise", "simulated", "--seed", 0, "--out", "n.json"]
+    said = shell("count", claims, "--by", "place=North,South", *words)
     (warned,) = json.loads(Path("n.json").read_text(encoding="utf-8"))["warnings"]
     assert f"Warning. {warned}" in said.stderr
     assert "perhaps no row has a declared category" in warned

@@ -25,6 +25,9 @@ from privtail.trusted.mechanisms.noise import GaussianNoise
 BELOW_ALL = [-float(np.finfo(np.float64).max)]
 """One edge that no number lies below."""
 
+HIDDEN = 0.05
+"""With half this chance some of many empty groups seems to hold a row, whatever their number."""
+
 ALL_HIDDEN = (
     "Noise hides every one of these counts, so perhaps no row has a declared category. Compare how "
     "they are written with the cells, and their type with that of the column; or spend more."
@@ -138,7 +141,7 @@ def private_count(
     value = answer.release(law)
     found = value if grouped else float(value[0])
     estimate = CountEstimate(found, std, table.groups if grouped else (), state(curator))
-    if grouped and not np.any(estimate.conf_int()[:, 0] > 0):
+    if grouped and not np.any(estimate.conf_int(1 - HIDDEN / count)[:, 0] > 0):
         warn(ALL_HIDDEN, AccuracyWarning)
         return replace(estimate, warnings_=(ALL_HIDDEN,))
     return estimate
