@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from privtail.errors import InvalidInput
+from privtail.errors import InvalidInput, told
 from privtail.model import Model
 from privtail.model.predicting import LARGEST_LOG
 from privtail.schema.encoding import Cell, Design, Gap, Levels, Part, Product
@@ -60,8 +60,13 @@ def to_code(model: Model, language: Language) -> str:
     Raises
     ------
     InvalidInput
-        If the language is another.
+        If the language is another, or the model was not loaded from a file.
     """
+    if not isinstance(model, Model):
+        raise InvalidInput(
+            f"A loaded model is needed, got {told(model)}. Pass privtail.load(path), after "
+            "model.save(path) of a fitted one."
+        )
     if language == "sql":
         return _sql(model)
     if language == "python":

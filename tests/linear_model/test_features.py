@@ -358,6 +358,11 @@ def test_other_texts_are_no_feature(text: str) -> None:
         parsed(text)
 
 
+def test_too_few_knots_are_counted() -> None:
+    with pytest.raises(InvalidInput, match="2 or more public knots, got a list of 1"):
+        spline("age", [20])
+
+
 def test_a_function_of_a_user_is_refused() -> None:
     X, y = policies(100)
     with pytest.raises(InvalidInput, match="would run on private rows"):

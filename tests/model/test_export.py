@@ -101,6 +101,8 @@ def test_scikit_learn_predicts_the_same_where_nothing_is_clipped(model):
 def test_another_language(model):
     with pytest.raises(InvalidInput, match="sql or python"):
         to_code(model, "cobol")
+    with pytest.raises(InvalidInput, match=r"privtail\.load\(path\)"):
+        to_code(DPLinearRegression(), "sql")
 
 
 def test_an_estimator_saves_itself_and_an_array_model_takes_arrays(tmp_path):

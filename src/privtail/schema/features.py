@@ -288,8 +288,9 @@ def _number(of: str, what: str, value: Any) -> float:
 def _ascending(of: str, what: str, values: Any, least: int) -> tuple[float, ...]:
     listed = isinstance(values, Sequence | np.ndarray) and not isinstance(values, str)
     if not listed or len(values) < least:
+        given = f"a list of {len(values)}" if listed else told(values)
         raise InvalidInput(
-            f"{of} needs a list of {least} or more public {what}, got {told(values)}. "
+            f"{of} needs a list of {least} or more public {what}, got {given}. "
             "privtail.features.private_knots(column, epsilon=...) releases such a list."
         )
     numbers = tuple(_number(of, what, value) for value in values)
