@@ -135,6 +135,7 @@ def test_rows_of_a_typed_file_are_counted_without_its_text(shell, claims):
         (["quantile", "--column", "cost", "--level", 2], "example --level 0.25"),
         (["quantile", "--column", "cost", "--confidence", 2], "confidence"),
         (["histogram", "--column", "place"], "text"),
+        (["histogram", "--column", "cost", "--column", "days"], "once for each"),
         (["histogram", "--column", "cost", "--bins", 0], "at least 1"),
         (["histogram", "--column", "cost", "--bins", 5, "--edge", 1], "--bins out"),
         (["histogram", "--column", "cost", "--edge", 1], "ascending numbers, for example --edge 0"),

@@ -328,6 +328,8 @@ def test_advice_can_be_pasted_whatever_the_names(shell, table):
         (("fit",), "privtail fit needs DATA."),
         (("mean", "claims.csv", "--epsilon", "1"), "privtail mean needs --column."),
         (("fit", "--clases", "no,yes"), "privtail fit has no option --clases. Is --classes meant?"),
+        (("mean", "--eps", "1"), "privtail mean has no option --eps. Is --epsilon meant?"),
+        (("plan", "--rows", "0"), "--rows"),
         (("mean", "-x"), "privtail mean has no option -x."),
         (("--foo",), "privtail has no option --foo."),
         (("fitt",), "There is no command 'fitt'. Is 'fit' meant?"),

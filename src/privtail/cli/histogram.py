@@ -26,7 +26,7 @@ def histogram(
     data: Data,
     written: Written,
     column: Annotated[
-        str, typer.Option(metavar="COLUMN", show_default=False, help="A column of numbers.")
+        list[str], typer.Option(metavar="COLUMN", show_default=False, help="A column of numbers.")
     ],
     promise: Promise,
     persons: Persons,
@@ -70,15 +70,17 @@ def histogram(
     budget, account = promise.budget, promise.account
     if edge and bins is not None:
         raise InvalidInput("Edges say how many bins there are. Leave --bins out, or --edge.")
+    if len(column) > 1:
+        raise InvalidInput("A histogram is of one --column. Run the command once for each.")
     output.require_free(out, data, promise.ledger)
-    table, owners = numbers_of(data, [column], "for a histogram", numeric or (), written, persons)
-    told = f"{data}: {counted(table.n, 'row')}; histogram of {column}"
+    table, owners = numbers_of(data, column, "for a histogram", numeric or (), written, persons)
+    told = f"{data}: {counted(table.n, 'row')}; histogram of {column[0]}"
     with releasing("counting", told, budget, chance.noise, table.n, account):
         found = private_histogram(
             table, 20 if bins is None else bins, edges=edge or None, ledger=account,
             **promise.arguments, **chance.arguments, **owners,
         )  # fmt: skip
     deliver(
-        "histogram", str(found), found.privacy_, {"column": column, **found.to_dict()}, out,
+        "histogram", str(found), found.privacy_, {"column": column[0], **found.to_dict()}, out,
         overwrite=output.force, warned=found.warnings_,
     )  # fmt: skip

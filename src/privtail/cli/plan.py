@@ -32,6 +32,7 @@ def plan(
         typer.Option(
             "--rows",
             "--n",
+            min=1,
             metavar="N",
             show_default=False,
             help="Number of rows, if there is no table yet.",
@@ -42,6 +43,7 @@ def plan(
         typer.Option(
             "--features",
             "--d",
+            min=1,
             metavar="D",
             show_default=False,
             help="Number of features, if there is no table yet.",

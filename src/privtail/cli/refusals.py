@@ -78,7 +78,9 @@ def sentence(error: Any, path: str) -> str:
     """What is wrong with the arguments of the command ``path``."""
     kind, message = type(error).__name__, str(error.message).removeprefix("Value error, ")
     if kind == "NoSuchOption":
-        near = meant(error.option_name, error.possibilities or ())
+        known = [name for option in error.ctx.command.params for name in option.opts]
+        begun = [name for name in known if name.startswith(error.option_name)]
+        near = begun[0] if len(begun) == 1 else meant(error.option_name, known)
         hint = "" if near is None else f" Is {near} meant?"
         return f"{path} has no option {error.option_name}.{hint}"
     if kind == "BadOptionUsage":
