@@ -49,7 +49,7 @@ NUMBERS = ("--model", "linear", "--target", "cost", "--epsilon", "1", "--categor
         (("claims.csv", *DECLARED, "--out", "claims.csv"), ["uses claims.csv already"]),
         (("claims.csv", *DECLARED, "--schema", "no.json"), ["The schema no.json"]),
         (("claims.csv", *DECLARED, "--schema", "claims.csv"), ["not a JSON object"]),
-        (("claims.csv", *DECLARED, "--classes", "no"), ["at least two classes"]),
+        (("claims.csv", *DECLARED, "--classes", "no"), ["two classes", "--classes no,yes"]),
         (("claims.csv", *DECLARED, "--model", "linear"), ["--model logistic"]),
         (("claims.csv", *NUMBERS[2:]), ["--model linear", "--model logistic"]),
         (("claims.csv", *DECLARED, "--alpha", "1"), ["logistic has no --alpha", "--C"]),

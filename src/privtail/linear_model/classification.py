@@ -207,7 +207,11 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             raise InvalidInput("classes can be read once alone: give a list of labels.")
         declared = sorted_labels(self.classes)
         if len(declared) < 2:
-            raise InvalidInput("A classifier needs at least two classes.")
+            raise InvalidInput(
+                "A classifier needs at least two classes, declared at once:",
+                'classes=["no", "yes"].',
+                cli="--classes no,yes",
+            )
         unknown = [label for label in weights if label not in declared]
         if unknown:
             raise InvalidInput(
