@@ -236,6 +236,22 @@ def test_a_stray_quote_that_hides_lines_is_refused(
         _ = open_table(path, drop=drop, encoding=encoding).n
 
 
+@pytest.mark.parametrize("drop", [[], ["z"]])
+@pytest.mark.parametrize("odd", ['#2,"2', '"#2","2', '#2,"2"",2', '#2,2,"2', '#2,2,"2""', '#"2,"'])
+def test_a_stray_quote_in_a_comment_is_refused(tmp_path: Path, drop: list[str], odd: str) -> None:
+    """The lines after it would be part of the comment, whose cells nobody sees."""
+    path = tmp_path / "t.csv"
+    path.write_text(f"x,z\n1,1\n{odd}\n3,3\n4,4\n")
+    with pytest.raises(InvalidInput, match="a quote is not closed"):
+        _ = open_table(path, comment="#", drop=drop).n
+
+
+def test_a_quote_within_a_comment_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('x,z\n1,1\n# it is "2,\n#2,"2"\n3,3\n')
+    assert open_table(path, comment="#").n == 4
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 @pytest.mark.parametrize("text", CLOSED_QUOTES)
 def test_a_last_cell_of_several_lines_is_one(tmp_path: Path, text: str, encoding: str) -> None:

@@ -168,8 +168,7 @@ class Csv:
         rows, wrapped = 0, False
         for batch in self.batches(self.names, (), 0):
             rows += batch.num_rows
-            texts = (bytes(column.buffers()[2] or b"") for column in batch.columns)
-            wrapped = wrapped or any(b"\n" in text or b"\r" in text for text in texts)
+            wrapped = wrapped or _wrapped(batch)
         if wrapped:
             self._require_closed()
         return (rows,)
@@ -202,14 +201,18 @@ class Csv:
                 yield batch.slice(start, WINDOW_ROWS)
 
     def _commented(self, names: list[str], labels: Collection[str], comment: str) -> Iterator[Any]:
-        """Blocks in which lines that begin with ``comment`` are rows without values."""
+        """Blocks in which lines that begin with ``comment`` are rows without values.
+
+        A file is refused if a row with the end of a line begins so: a quote in a comment that is
+        closed nowhere would hide other rows, and no cell of a comment is seen later.
+        """
         import pyarrow as pa
         import pyarrow.compute as pc
 
         odd: list[int] = []
 
         def seen(row: Any) -> str:
-            if not row.text.startswith(comment):
+            if not row.text.startswith(comment) or not {"\n", "\r"}.isdisjoint(row.text):
                 return "error"
             odd.append(row.number - self._header.above - 2)
             return "skip"
@@ -217,6 +220,8 @@ class Csv:
         start, first = 0, self.names[0]
         for batch in self._blocks(list(dict.fromkeys([*names, first])), labels, seen):
             begun = pc.starts_with(batch[first], comment)
+            if _wrapped(batch.filter(begun)):
+                raise self._source.malformed("")
             ids = pc.if_else(begun, None, pa.array(range(batch.num_rows))).to_pylist()
             while odd and odd[0] <= start + len(ids):
                 ids.insert(odd.pop(0) - start, None)
@@ -264,6 +269,12 @@ class Csv:
         ) as reader:
             for batch in reader:
                 yield batch.rename_columns(names)
+
+
+def _wrapped(batch: Any) -> bool:
+    """Whether a cell of text holds the end of a line."""
+    texts = (bytes(column.buffers()[2] or b"") for column in batch.columns)
+    return any(b"\n" in text or b"\r" in text for text in texts)
 
 
 Format = Parquet | Arrow | Csv
