@@ -63,6 +63,10 @@ def test_the_mean_is_private_mean(frame):
         assert np.array_equal(model.noise_std_, function.noise_std)
         assert np.array_equal(model.conf_int(0.9), function.conf_int(0.9))
         assert model.privacy_.plan == function.privacy_.plan
+        assert model.estimate_.columns == function.columns
+        lines = str(model.estimate_).splitlines()
+        assert lines[:-1] == str(function).splitlines()[:-1]
+    assert str(DPMean(**SIMULATED).fit(frame.to_numpy()).estimate_).startswith("x0 = ")
     assert list(model.feature_names_in_) == ["t", "pay", "year"]
     off = np.abs(model.mean_ - frame.mean()) / frame.std()
     assert off.max() < 0.1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -92,6 +92,8 @@ class DPMean(PrivateEstimator):
         """
         self._refuse(unknown)
         found = mean_of(self._entrusted(X, groups=groups), method=self.method)
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        found = replace(found, columns=tuple(map(str, names)))
         self.mean_, self.noise_std_, self.reliable_ = found.value, found.noise_std, found.reliable
         self.estimate_, self.warnings_ = found, found.warnings_
         self.privacy_: Statement = found.privacy_
