@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+pa = pytest.importorskip("pyarrow")
+
 from privtail.errors import InvalidInput
 from privtail.trusted.cluster import held
 from privtail.trusted.cluster.held import Held, Reading
@@ -76,6 +78,34 @@ def test_small_numbers_and_text_are_the_same_in_all_types() -> None:
     for kind in ("int8", "float32", "Int64", object):
         assert found(pd.Series([1, 2, 3], dtype=kind)) == [1, 2]
     assert found(pd.Series(["a", None, "b"])) == ["a", None]
+
+
+ODD = {
+    "lists": pa.array([[1.0], None]),
+    "records": pa.array([{"a": 1}, None]),
+    "times": pa.array([2**60, None]).cast(pa.timestamp("us", "UTC")),
+    "times of a zone": pa.array([2**60, 0]).cast(pa.timestamp("us", "Europe/Rome")),
+    "spans": pa.array([None, None], pa.month_day_nano_interval()),
+}
+"""What PyArrow may make of a partition in which one cell is odd and the others are missing."""
+
+
+@pytest.mark.parametrize("column", ODD.values(), ids=ODD)
+def test_a_partition_of_an_odd_type_is_not_refused(column: Any) -> None:
+    """Its rows have neither numbers nor labels; a refusal would tell of the cell."""
+    cells = pd.Series(pd.arrays.ArrowExtensionArray(column))
+    announced = pd.DataFrame({"c": pd.Series([], dtype="float64"), "k": pd.Series([], dtype=str)})
+    for target in ("c", "k"):
+        reading = Reading(
+            announced, announced[target], None, {"k": ["a"]}, target == "k", bytes(32)
+        )
+        part = Held(pd.DataFrame({"c": cells, "k": cells}), cells, None, reading)
+        assert part.refused == ""
+        records, targets = part.window(0, {"a": 0}).open()
+        expected = [[np.nan, 0.0]] * 2
+        assert np.array_equal(records.rows(slice(0, 2)).X, expected, equal_nan=True)
+        assert targets is not None
+        assert np.isnan(targets.rows(slice(0, 2))).all()
 
 
 @pytest.mark.parametrize("cells", [[1, 2, 1], ["a", "b", "a"]])

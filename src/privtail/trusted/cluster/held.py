@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
 from privtail.schema.encoding import PLAIN, Encoding
+from privtail.schema.times import holds_times
+from privtail.schema.types import is_label
 from privtail.trusted.kernels.digests import digested
 from privtail.trusted.records import Dense, InMemory, Targets, Window, as_records
 from privtail.trusted.records.arrays import (
@@ -32,6 +34,7 @@ from privtail.trusted.records.arrays import (
     require_read,
 )
 from privtail.trusted.records.arrow import Distinct
+from privtail.trusted.records.kinds import public_type
 from privtail.trusted.records.persons import Persons, owners
 from privtail.trusted.records.targets import Labels, Numbers, canonical_label, distinct
 from privtail.trusted.records.times import time_form
@@ -306,6 +309,10 @@ def spelt(value: Any) -> bytes:
 def _cells(values: Any, labelled: bool) -> _Cells:
     if not labelled:
         return [], _numbers(values)
+    kind, library = public_type(values)
+    arrow = getattr(kind, "pyarrow_dtype", None)
+    if arrow is not None and (holds_times(kind, library) or not is_label(arrow)):
+        return [None], np.zeros(len(values), np.int32)
     cells = Labels(values, len(values))._y
     if cells.dtype.kind in "mM":
         cells = np.empty(len(cells), object)
@@ -329,8 +336,12 @@ def _numbers(values: Any) -> NDArray[Any]:
     array = as_numbers(values)
     if array.dtype.kind in "fiub":
         return array
-    cells = np.asarray(values, dtype=object).ravel().tolist()
-    return as_numbers(read(cells, _real, None)).reshape(np.shape(values))
+    if array.ndim == 1:  # pandas may fail at all cells of such a type together
+        held = getattr(values, "array", values)
+        cells = read(range(len(held)), held.__getitem__, None)
+    else:
+        cells = np.asarray(values, dtype=object).ravel().tolist()
+    return as_numbers(read(cells, _real, None)).reshape(array.shape)
 
 
 def _real(cell: Any) -> Any:
