@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
+import contextlib
+from encodings.aliases import aliases
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +186,44 @@ def test_an_option_that_says_nothing_is_refused(tmp_path: Path, options: Any) ->
     (tmp_path / "t.csv").write_text("x,y\n1,2\n")
     (name, *_) = options
     assert name in refused(lambda: open_table(tmp_path / "t.csv", **options))
+
+
+ESCAPES = [
+    b"\x1b$B", b"\x1b$C", b"\x1b$(Q", b"\x1b$(O", b"\x1b(I", b"\x1b$)C\x0e", b"\x0e", b"~", b"~{",
+    b"+AAo-", b"+AG", b"\\", b"\\n", b"\\u000a", b"\x81", b"\x8e", b"\x8f", b"\xfe", b"abc-x",
+]  # fmt: skip
+"""What shifts, ends or hides a line in some encodings."""
+
+
+def _moves_others(encoding: str) -> bool:
+    """Whether a cell can end its line, or change how the next lines are read."""
+    after = "\n1.5,xy,2\n3,ab,4\n"
+    for cell in ESCAPES:
+        with contextlib.suppress(UnicodeError):
+            text = codecs.getincrementaldecoder(encoding)().decode(cell + after.encode(), True)
+            if not text.endswith(after) or len(text.splitlines()) != 3:
+                return True
+    return False
+
+
+ENCODINGS = {*aliases.values(), "unicode_escape", "raw_unicode_escape"}
+
+
+@pytest.mark.parametrize("encoding", sorted(ENCODINGS))
+def test_an_encoding_reads_every_line_by_itself_or_is_refused(encoding: str) -> None:
+    """Else one cell of a record, such as the text ESC $ C in ISO-2022-KR, would change others."""
+    with contextlib.suppress(InvalidInput):
+        Dialect(encoding=encoding)
+        with contextlib.suppress(UnicodeError):
+            assert "1,a\n".encode(encoding) != b"1,a\n" or not _moves_others(encoding)
+
+
+@pytest.mark.parametrize(
+    "encoding", ["iso2022_kr", "ISO-2022-JP-2", "iso2022_jp_3", "hz", "utf-7", "unicode_escape"]
+)
+def test_encodings_with_a_state_are_refused(encoding: str) -> None:
+    assert _moves_others(encoding)
+    assert "one cell could change" in refused(lambda: Dialect(encoding=encoding))
 
 
 def test_options_of_a_csv_are_refused_for_other_files(tmp_path: Path) -> None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 from privtail.errors import InvalidInput, told
+
+_ACROSS_LINES = (
+    "hz", "idna", "iso2022", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7",
+)  # fmt: skip
+"""How the names of encodings begin in which a cell may end lines, or change how others are read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +25,8 @@ class Dialect:
         there is none. Digits before it are at most three, and three follow the last.
     separator : the character between cells; None for that of ``,``, ``;`` and tab which is the
         most frequent in the header.
-    encoding : a name that Python knows, such as ``utf-16`` or ``latin-1``.
+    encoding : a name that Python knows, such as ``utf-16`` or ``latin-1``, in which every line is
+        read by itself.
     comment : lines that begin with it are skipped above the header. Below it every line is a row,
         and such a line is a row without values.
     partition_columns : columns that the names of folders hold, as in ``year=2024/``.
@@ -58,6 +65,11 @@ class Dialect:
                 f"encoding {told(self.encoding)} is not known. Well-known ones: utf-8, utf-16, "
                 "latin-1, cp1252."
             ) from None
+        if codecs.lookup(self.encoding).name.startswith(_ACROSS_LINES):
+            raise InvalidInput(
+                f"In encoding {self.encoding!r} one cell could change how other rows are read. "
+                "Write the file again in UTF-8."
+            )
         if self.comment is not None and not (_text(self.comment) and self.comment):
             raise InvalidInput(f"comment must be text such as '#', got {told(self.comment)}.")
         if isinstance(self.partition_columns, str):
