@@ -6,7 +6,9 @@ Nothing here computes on a cell but PyArrow's decoding. Which rows share a batch
 layout of the file, and no sum depends on it. Every cell of a CSV is read as text, so that no cell
 decides what another one is worth, and every line after the header is a row, a blank one too: n and
 the ids of other rows do not depend on what a cell holds. A stray quote would hide the ends of
-lines: a file with one that is closed nowhere, or within a cell, is refused.
+lines: a file with one that is closed nowhere, within a cell, or in a comment is refused. Two stray
+quotes, of which the second ends a cell of another row, are a cell of several lines to every reader:
+such a file is malformed, and nothing is promised of its n.
 """
 
 from __future__ import annotations
