@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.metrics import log_loss, mean_poisson_deviance
 
 from privtail.default.tuning import Tuning
-from privtail.linear_model import DPLinearRegression
+from privtail.linear_model import DPLinearRegression, DPLogisticRegression, DPPoissonRegressor
 from privtail.summaries.standardization import tail_adjusted
 from privtail.summaries.summary import UNUSED, Summary
 
@@ -23,15 +24,17 @@ def summary(columns=3):
 
 
 def test_scales_grow_with_the_length_of_tails_that_are_heavier_than_usual():
-    """To what a tail has less than 1.5 times, the square of what it has more."""
+    """By what a tail is longer than 1.5 times the usual one: of the target, or of most features."""
     found = replace(summary(5), deviations=3 * np.array([1.0, 2.0, 12.0, 1.0, 2.0]))
-    assert tail_adjusted(found, HEAVIER).scales.tolist() == [3, 3, 3 * 4.0**2, 3, 3]
+    assert tail_adjusted(found, HEAVIER, 4).scales.tolist() == [3, 3, 3 * 4.0, 3, 3]
     heavy = replace(found, deviations=np.where(np.arange(5) == 4, 36.0, found.deviations))
-    assert tail_adjusted(heavy, HEAVIER).scales.tolist() == found.scales.tolist()
+    assert tail_adjusted(heavy, HEAVIER, 4).scales.tolist() == found.scales.tolist()
+    no_target = tail_adjusted(found, HEAVIER, 5).scales
+    assert no_target == pytest.approx([3, 4, 24, 3, 4])
     alike = replace(found, deviations=12 * found.scales)
-    assert tail_adjusted(alike, HEAVIER).scales.tolist() == found.scales.tolist()
+    assert tail_adjusted(alike, HEAVIER, 4).scales.tolist() == found.scales.tolist()
     unknown = replace(found, scales=np.full(5, UNUSED), deviations=np.full(5, UNUSED))
-    assert tail_adjusted(unknown, HEAVIER).scales.tolist() == unknown.scales.tolist()
+    assert tail_adjusted(unknown, HEAVIER, 4).scales.tolist() == unknown.scales.tolist()
 
 
 # ---------------------------------------------------------------- whole fits
@@ -47,6 +50,29 @@ def test_a_feature_of_heavier_tails_than_the_target_is_fitted_where_its_squares_
     y = effect + X[:, 1] + rng.normal(size=20_000)
     model = DPLinearRegression(epsilon=1, random_state=0, **SIMULATED).fit(X, y)
     assert np.mean((y - model.predict(X)) ** 2) < most * np.var(y)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "most"), [(DPPoissonRegressor, 0.6), (DPLogisticRegression, 0.85)]
+)
+def test_a_feature_over_many_powers_of_ten_does_not_spoil_the_others(estimator, most):
+    """Noise in its slope moved a tenth of the predictions to their ends.
+
+    All counts were predicted by a constant, and labels had .94 of the log loss of one.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 5))
+    X[:, 0] = np.exp(rng.uniform(-20, 20, 20_000))
+    if estimator is DPPoissonRegressor:
+        y = rng.poisson(np.exp(1 + 0.7 * X[:, 1]))
+        told = estimator(random_state=0, **SIMULATED).fit(X, y).predict(X)
+        losses = (mean_poisson_deviance(y, p) for p in (told, np.full(len(y), y.mean())))
+    else:
+        y = (rng.random(20_000) < 1 / (1 + np.exp(1 - 1.4 * X[:, 1]))).astype(int)
+        told = estimator(classes=[0, 1], random_state=0, **SIMULATED).fit(X, y).predict_proba(X)
+        losses = (log_loss(y, p) for p in (told, np.full(len(y), y.mean())))
+    private, constant = losses
+    assert private < most * constant
 
 
 def test_one_noisy_cell_beside_a_tail_does_not_change_the_unit_of_a_feature():

@@ -52,14 +52,15 @@ def test_a_loss_in_scales_of_the_target_gets_its_unit():
     assert other.lipschitz == pytest.approx(4 * one.lipschitz, rel=0.05)
 
 
-def test_tails_are_adjusted_beside_numbers_alone():
+def test_tails_are_adjusted_beside_numbers_and_labels_alike():
     rng = np.random.default_rng(0)
     X = np.column_stack([np.exp(2 * rng.normal(size=4_000)), rng.normal(size=(4_000, 4))])
     y = rng.normal(size=4_000)
     scales = [
         staged([SummarizeColumns(ColumnSummaries(target=real), NOISE)],
                X, y if real else (y > 0).astype(float), None if real else LogisticLoss(),
-               classes=None if real else (0, 1)).standard.scales[0]
+               classes=None if real else (0, 1)).standard.scales[:2]
         for real in (True, False)
     ]  # fmt: skip
-    assert scales[0] > 2 * scales[1]
+    assert scales[0] == pytest.approx(scales[1], rel=0.3)
+    assert scales[0][0] > 4 * scales[0][1]

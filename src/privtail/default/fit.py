@@ -141,10 +141,9 @@ class Fit:
         self.standard = Standardization.of(self.summary, self.problem, sparse=self.curator.sparse)
 
     def standardize(self, summary: Summary) -> None:
-        """Standardize columns; for a numeric target, with `tail_adjusted` scales."""
+        """Standardize columns, with `tail_adjusted` scales."""
         self.summary = summary
-        if len(summary.scales) > self.problem.d:
-            summary = tail_adjusted(summary, self.tuning.heavy_tail_ratio)
+        summary = tail_adjusted(summary, self.tuning.heavy_tail_ratio, self.problem.d)
         self.standard = Standardization.of(summary, self.problem, sparse=self.curator.sparse)
         self.loss = self.standard.loss(self.loss)
 

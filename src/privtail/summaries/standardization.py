@@ -147,25 +147,23 @@ class Standardization:
         return w
 
 
-def tail_adjusted(summary: Summary, heavier: float) -> Summary:
-    """Larger scales for features with heavier tails than the target and most other features.
+def tail_adjusted(summary: Summary, heavier: float, d: int) -> Summary:
+    """Larger scales for those of the ``d`` features that have heavier tails than usual.
 
-    Most records decide a slope, but the few records in a heavy tail decide the squared error. The
-    slope may be wrong there, unless the target or three quarters of the features have such a tail.
+    Most records decide a slope, but the few records in a heavy tail decide the mean loss. There the
+    slope may be wrong, and noise in it may move predictions to the ends of their range, unless the
+    target or three quarters of the features have such a tail.
 
     The length of a tail is the root mean square deviation over the scale. The usual length is
-    ``heavier`` times the larger of the target's length and the lower quartile of the features'
-    lengths. A scale is multiplied by the square of length over usual length, if that is above 1:
-    x^2 has its mass at values of the size E x^2 / E|x|.
+    ``heavier`` times the larger of the lower quartile of the features' lengths and the length of
+    the target, if it is a number. A scale is at least the deviation over the usual length.
     """
-    known = summary.detected & (summary.scales < UNUSED)
+    known = summary.detected & (summary.scales < UNUSED) & (summary.deviations > 0)
     length = np.divide(
         summary.deviations, summary.scales, out=np.zeros_like(summary.scales), where=known
     )
-    features = known[:-1]
-    if not features.any():
+    if not known[:d].any():
         return summary
-    most = float(np.quantile(length[:-1][features], 0.25, method="lower"))
-    usual = heavier * max(most, float(length[-1]))
-    times = np.append(np.maximum(1.0, length[:-1] / usual) ** 2, 1.0)
-    return replace(summary, scales=summary.scales * times)
+    most = float(np.quantile(length[:d][known[:d]], 0.25, method="lower"))
+    usual = heavier * max([most, *length[d:]])
+    return replace(summary, scales=summary.scales * np.maximum(1.0, length / usual))
