@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.metrics import log_loss, mean_poisson_deviance
+from sklearn.metrics import mean_poisson_deviance
 
 from privtail.default.tuning import Tuning
-from privtail.linear_model import DPLinearRegression, DPLogisticRegression, DPPoissonRegressor
+from privtail.linear_model import DPLinearRegression, DPPoissonRegressor
 from privtail.summaries.standardization import tail_adjusted
 from privtail.summaries.summary import UNUSED, Summary
 
@@ -52,27 +52,15 @@ def test_a_feature_of_heavier_tails_than_the_target_is_fitted_where_its_squares_
     assert np.mean((y - model.predict(X)) ** 2) < most * np.var(y)
 
 
-@pytest.mark.parametrize(
-    ("estimator", "most"), [(DPPoissonRegressor, 0.6), (DPLogisticRegression, 0.85)]
-)
-def test_a_feature_over_many_powers_of_ten_does_not_spoil_the_others(estimator, most):
-    """Noise in its slope moved a tenth of the predictions to their ends.
-
-    All counts were predicted by a constant, and labels had .94 of the log loss of one.
-    """
+def test_a_feature_over_many_powers_of_ten_does_not_spoil_a_model_of_counts():
+    """Noise in its slope moved a tenth of the predictions to their ends: a constant was left."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 5))
     X[:, 0] = np.exp(rng.uniform(-20, 20, 20_000))
-    if estimator is DPPoissonRegressor:
-        y = rng.poisson(np.exp(1 + 0.7 * X[:, 1]))
-        told = estimator(random_state=0, **SIMULATED).fit(X, y).predict(X)
-        losses = (mean_poisson_deviance(y, p) for p in (told, np.full(len(y), y.mean())))
-    else:
-        y = (rng.random(20_000) < 1 / (1 + np.exp(1 - 1.4 * X[:, 1]))).astype(int)
-        told = estimator(classes=[0, 1], random_state=0, **SIMULATED).fit(X, y).predict_proba(X)
-        losses = (log_loss(y, p) for p in (told, np.full(len(y), y.mean())))
-    private, constant = losses
-    assert private < most * constant
+    y = rng.poisson(np.exp(1 + 0.7 * X[:, 1]))
+    told = DPPoissonRegressor(random_state=0, **SIMULATED).fit(X, y).predict(X)
+    constant = np.full(len(y), y.mean())
+    assert mean_poisson_deviance(y, told) < 0.6 * mean_poisson_deviance(y, constant)
 
 
 def test_one_noisy_cell_beside_a_tail_does_not_change_the_unit_of_a_feature():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privtail.default.columns import SummarizeColumns
-from privtail.losses import LogisticLoss, RelativeHuberLoss
+from privtail.losses import LogisticLoss, PoissonLoss, RelativeHuberLoss
 from privtail.summaries.column_summaries import ColumnSummaries
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
@@ -52,15 +52,16 @@ def test_a_loss_in_scales_of_the_target_gets_its_unit():
     assert other.lipschitz == pytest.approx(4 * one.lipschitz, rel=0.05)
 
 
-def test_tails_are_adjusted_beside_numbers_and_labels_alike():
+def test_tails_are_adjusted_beside_numbers_and_counts_but_not_labels():
     rng = np.random.default_rng(0)
     X = np.column_stack([np.exp(2 * rng.normal(size=4_000)), rng.normal(size=(4_000, 4))])
     y = rng.normal(size=4_000)
-    scales = [
-        staged([SummarizeColumns(ColumnSummaries(target=real), NOISE)],
-               X, y if real else (y > 0).astype(float), None if real else LogisticLoss(),
-               classes=None if real else (0, 1)).standard.scales[:2]
-        for real in (True, False)
-    ]  # fmt: skip
-    assert scales[0] == pytest.approx(scales[1], rel=0.3)
-    assert scales[0][0] > 4 * scales[0][1]
+    numbers, counts, labels = (
+        staged([SummarizeColumns(ColumnSummaries(target=target is None), NOISE)],
+               X, y if target is None else (y > 0).astype(float), target,
+               classes=(0, 1) if isinstance(target, LogisticLoss) else None).standard.scales[:2]
+        for target in (None, PoissonLoss(), LogisticLoss())
+    )  # fmt: skip
+    assert numbers == pytest.approx(counts, rel=0.3)
+    assert numbers[0] > 4 * numbers[1]
+    assert numbers[0] > 2 * labels[0]

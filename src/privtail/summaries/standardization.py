@@ -157,6 +157,8 @@ def tail_adjusted(summary: Summary, heavier: float, d: int) -> Summary:
     The length of a tail is the root mean square deviation over the scale. The usual length is
     ``heavier`` times the larger of the lower quartile of the features' lengths and the length of
     the target, if it is a number. A scale is at least the deviation over the usual length.
+
+    Labels do without: their margins are cut, and codes such as -999 would hide the other values.
     """
     known = summary.detected & (summary.scales < UNUSED) & (summary.deviations > 0)
     length = np.divide(
