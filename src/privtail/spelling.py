@@ -1,4 +1,4 @@
-"""Names that were misspelt or left out, and Greek letters where they cannot be shown."""
+"""Names that were misspelt or left out, numbers not known, and Greek letters that cannot be shown."""
 
 from __future__ import annotations
 
@@ -39,6 +39,11 @@ def with_interval(value: float, low: float, high: float, least: int, link: str =
     return f"{value:.{many}g}{link} [{low:.{many}g}, {high:.{many}g}]"
 
 
+def finite_or_none(x: float) -> float | None:
+    """A number for JSON, which has no NaN and no infinity: None where it is not known."""
+    return float(x) if math.isfinite(x) else None
+
+
 def printable(text: str, stream: Any = None) -> str:
     """``text`` as ``stream`` (standard output) can write it: ``eps`` in Latin-1, and so on."""
     encoding = getattr(sys.stdout if stream is None else stream, "encoding", None) or "utf-8"
@@ -49,6 +54,12 @@ def printable(text: str, stream: Any = None) -> str:
     except LookupError:
         return text.translate(_NAMES)
     return text
+
+
+def first_of(names: Sequence[str], most: int = 10) -> str:
+    """The first of many names, and how many more there are."""
+    more = len(names) - most
+    return ", ".join([*names[:most], *([f"{more} more"] if more > 0 else [])])
 
 
 def said_of_left_out(left_out: Sequence[str]) -> tuple[str, ...]:

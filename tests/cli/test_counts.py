@@ -79,6 +79,20 @@ def test_counts_and_means_of_groups(shell, claims):
     assert means == pytest.approx({"north": 5, "south": 3}, abs=0.3)
 
 
+def test_means_that_are_not_known_can_be_reported(shell, claims):
+    """JSON has no NaN: with one in it, no command would read what the budget paid for."""
+    words = ["--column", "days", "--by", "place=south,nowhere", "--epsilon", 0.2]
+    said = shell("mean", claims, *words, "--noise", "simulated", "--seed", 0, "--out", "m.json")
+    assert "nowhere: days = unknown in [unknown, unknown]" in said.stdout
+    written = json.loads(Path("m.json").read_text(encoding="utf-8"))
+    (unknown,) = (one["means"] for one in written["groups"] if one["group"] == ["nowhere"])
+    assert unknown["days"] == {
+        "mean": None, "noise_std": None, "interval": [None, None], "reliable": False,
+    }  # fmt: skip
+    shell("report", "m.json", "--out", "m.html")
+    assert "nowhere, days" in Path("m.html").read_text(encoding="utf-8")
+
+
 def test_counts_that_noise_hides_are_warned_of(shell, claims):
     words = ["--epsilon", 1, "--noise", "simulated", "--seed", 0, "--out", "n.json"]
     said = shell("count", claims, "--by", "place=North,South", *words)

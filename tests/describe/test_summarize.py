@@ -113,6 +113,12 @@ def test_few_rows_say_that_they_say_little() -> None:
         privtail.summarize(frame()[["text"]], epsilon=1)
 
 
+def test_a_warning_names_a_few_of_many_columns() -> None:
+    with pytest.warns(AccuracyWarning, match="of x0, .*, x9, 20 more are not reliable") as told:
+        privtail.summarize(np.ones((40, 30)), epsilon=0.1, **SIMULATED)
+    assert "x10" not in str(told[0].message)
+
+
 def test_means_are_as_good_as_means_alone() -> None:
     """2,000 rows, epsilon 1: reliable, and as far off as `private_mean` with 70 % of the budget.
 

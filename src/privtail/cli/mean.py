@@ -22,7 +22,7 @@ from privtail.cli.options import (
     counted,
 )
 from privtail.errors import InvalidInput
-from privtail.spelling import with_interval
+from privtail.spelling import finite_or_none, with_interval
 
 if TYPE_CHECKING:
     from privtail.cli.schema import Label
@@ -108,8 +108,8 @@ def mean(
     for group, found in means.items():
         where = f"{', '.join(map(str, group))}: " if group else ""
         for name, one in found.items():
-            low, high = (math.nan if end is None else end for end in one["interval"])
-            said = with_interval(one["mean"], low, high, 6, " in").replace("nan", "unknown")
+            at, low, high = (math.nan if x is None else x for x in (one["mean"], *one["interval"]))
+            said = with_interval(at, low, high, 6, " in").replace("nan", "unknown")
             doubt = "" if one["reliable"] else "  (not reliable: the notes say why)"
             lines.append(f"{where}{name} = {said}{doubt}")
     lines.append(
@@ -126,7 +126,7 @@ def mean(
 def _means(estimate: MeanEstimate) -> dict[tuple[Label, ...], dict[str, dict[str, Any]]]:
     """What the output file says of every column in every group; without --by there is one group.
 
-    An end that is not known is None.
+    A number that is not known is None.
     """
     import numpy as np
 
@@ -135,8 +135,8 @@ def _means(estimate: MeanEstimate) -> dict[tuple[Label, ...], dict[str, dict[str
     numbers = map(np.ravel, (estimate.value, estimate.noise_std, estimate.reliable))
     facts = [
         {
-            "mean": float(value), "noise_std": float(std),
-            "interval": [float(end) if math.isfinite(end) else None for end in pair],
+            "mean": finite_or_none(value), "noise_std": finite_or_none(std),
+            "interval": [finite_or_none(end) for end in pair],
             "reliable": bool(reliable),
         }
         for value, std, reliable, pair in zip(*numbers, ends, strict=True)

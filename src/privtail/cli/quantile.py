@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +19,7 @@ from privtail.cli.options import (
     Written,
     counted,
 )
+from privtail.spelling import finite_or_none
 
 if TYPE_CHECKING:
     from privtail.describe.estimates import QuantileEstimate
@@ -95,7 +95,7 @@ def _content(found: QuantileEstimate) -> dict[str, Any]:
     return {
         "quantiles": {
             name: [
-                {"level": level, **{k: x if math.isfinite(x) else None for k, x in facts.items()}}
+                {"level": level, **{name: finite_or_none(x) for name, x in facts.items()}}
                 for level, facts in levels.items()
             ]
             for name, levels in found.to_dict().items()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,7 +18,7 @@ from privtail.describe.tabled import Tabled, tabled
 from privtail.errors import AccuracyWarning, InvalidInput, warn
 from privtail.ledgers import interruptible
 from privtail.promised import Promised
-from privtail.spelling import printable, said_of_left_out, with_interval
+from privtail.spelling import finite_or_none, printable, said_of_left_out, with_interval
 from privtail.statement import Statement, state
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.ledger import Ledger
@@ -86,7 +85,7 @@ class MatrixEstimate:
         return {
             "columns": list(map(str, self.columns)),
             **{
-                name: [[float(x) if math.isfinite(x) else None for x in row] for row in table]
+                name: [[finite_or_none(x) for x in row] for row in table]
                 for name, table in tables.items()
             },
             "confidence": self.confidence,
@@ -103,6 +102,10 @@ class MatrixEstimate:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.value, dtype=dtype)
 
+    @property
+    def _meant(self) -> str:
+        return f"[...] is a {100 * self.confidence:g} % interval for the population"
+
     def _told(self, j: int, k: int, link: str = "") -> str:
         return with_interval(self.value[j, k], self.low[j, k], self.high[j, k], 4, link)
 
@@ -112,7 +115,7 @@ class MatrixEstimate:
             + ("" if self.reliable[j, k] else "  not reliable")
             for j, k in zip(*np.triu_indices(len(self.columns)), strict=True)
         ]
-        remarks = said_of_left_out(self.left_out)
+        remarks = (self._meant, *said_of_left_out(self.left_out))
         return printable("\n".join([*lines, *remarks, self.privacy_.headline]))
 
     def _repr_html_(self) -> str:
@@ -125,10 +128,9 @@ class MatrixEstimate:
             for j in d
         )
         star = "" if self.reliable.all() else "* not reliable: noise may hide it."
-        said = f"[...] is a {100 * self.confidence:g} % interval."
         head = ("", *map(str, self.columns))
         notes = (
-            said,
+            self._meant,
             star,
             *self.warnings_,
             *said_of_left_out(self.left_out),

@@ -22,7 +22,7 @@ from privtail.describe.tabled import tabled
 from privtail.errors import AccuracyWarning, InvalidInput, warn
 from privtail.ledgers import interruptible
 from privtail.promised import Promised
-from privtail.spelling import digits, printable, said_of_left_out
+from privtail.spelling import digits, finite_or_none, first_of, printable, said_of_left_out
 from privtail.statement import Statement, state
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.curator import Curator
@@ -120,7 +120,7 @@ class Summary:
         return {
             "columns": {
                 name: {
-                    fact: {"value": _known(x.value), "low": _known(x.low), "high": _known(x.high)}
+                    fact: {key: finite_or_none(getattr(x, key)) for key in ("value", "low", "high")}
                     for fact, x in facts.items()
                 }
                 for name, facts in self.columns.items()
@@ -317,7 +317,7 @@ def summarize(
         for j, name in enumerate(table.names)
     }
     poor = [str(n) for n, one in facts.items() if not all(x.reliable for x in one.values())]
-    warned = (NOT_RELIABLE.format(names=", ".join(poor)),) if poor else ()
+    warned = (NOT_RELIABLE.format(names=first_of(poor)),) if poor else ()
     for text in warned:
         warn(text, AccuracyWarning)
     return Summary(facts, confidence, table.left_out, state(curator), warned)
@@ -419,10 +419,6 @@ def _deviation(moments: ReleasedMoments, j: int, z: float, rows: float) -> Fact:
     half_width = z * math.hypot(float(moments.variance_std[0, j]), variance * math.sqrt(2 / rows))
     most = variance + half_width + float(moments.squares[0, j])
     return Fact(math.sqrt(variance), math.sqrt(max(variance - half_width, 0.0)), math.sqrt(most))
-
-
-def _known(x: float) -> float | None:
-    return float(x) if math.isfinite(x) else None
 
 
 def _said(fact: str, x: Fact) -> str:

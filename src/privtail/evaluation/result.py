@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
-from privtail.spelling import with_interval
+from privtail.spelling import finite_or_none, with_interval
 from privtail.statement import Statement, unkept
 from privtail.views import Row, numbers
 
@@ -107,7 +107,7 @@ class Curves:
 
     def to_dict(self) -> dict[str, list[float | None]]:
         """Lists of numbers; None where a number is not known."""
-        return {name: [_plain(x) for x in values] for name, values in asdict(self).items()}
+        return {name: [finite_or_none(x) for x in values] for name, values in asdict(self).items()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -179,7 +179,7 @@ class Evaluation(Mapping[str, Estimate]):
             "n": self.n,
             "confidence": self.confidence,
             "numbers": {
-                name: {"value": _plain(e.value), "low": _plain(e.low), "high": _plain(e.high)}
+                name: {key: finite_or_none(getattr(e, key)) for key in ("value", "low", "high")}
                 for name, e in self.numbers.items()
             },
             "curves": None if self.curves is None else self.curves.to_dict(),
@@ -244,7 +244,3 @@ def words(name: str) -> str:
     """What a score is called, such as ``constant RMSE``."""
     short = ("mae", "rmse", "r2", "d2", "auc")
     return " ".join(part.upper() if part in short else part for part in name.split("_"))
-
-
-def _plain(x: float) -> float | None:
-    return float(x) if math.isfinite(x) else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from typing import Any
 from privtail.errors import InvalidInput
 from privtail.json_files import json_of
 from privtail.model import Model
-from privtail.spelling import said_of_left_out
+from privtail.spelling import finite_or_none, said_of_left_out
 from privtail.statement import Statement
 from privtail.views import Row, bins
 
@@ -143,8 +142,8 @@ def _model(written: Mapping[str, Any], file: str) -> Content:
         Row(
             table.names[i],
             float(table.coef[i]),
-            _known(table.low[i]),
-            _known(table.high[i]),
+            finite_or_none(table.low[i]),
+            finite_or_none(table.high[i]),
             base=table.names[i] not in model.features,
         )
         for i in table.used
@@ -354,7 +353,3 @@ def _percentage(share: Mapping[str, Any]) -> str:
 
 def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'s' * (count != 1)}"
-
-
-def _known(x: float) -> float | None:
-    return float(x) if math.isfinite(x) else None
