@@ -33,11 +33,14 @@ CONSTANT = (
     "why in the notes of its statement."
 )
 NO_SAMPLING = (
-    "The sampling error of these slopes is not known. It is known for private fits by "
-    'algorithm="auto" without a penalty, of squared and Huber loss, counts, amounts and '
-    "two labels. For these, more rows or a larger epsilon would help, because noise hides how the "
-    "features correlate or, for the last three, how large the slopes are together. "
-    'Use conf_int(kind="noise") for the noise alone, where it is known.'
+    "The sampling error of these slopes is not known. A theory exists for squared and Huber loss, "
+    'counts, amounts and two labels, with algorithm="auto" and no penalty. If this is such a '
+    "model, noise hides how its features correlate, or how large its slopes are: more rows or a "
+    'larger epsilon would help. conf_int(kind="noise") allows for the noise alone.'
+)
+NOT_PRIVATE = (
+    "The sampling error of these slopes is not known: it is estimated for private fits alone, and "
+    "this one added no noise (epsilon=inf)."
 )
 CLIPPED = (
     "Long residuals were clipped, and these intervals are for slopes of clipped residuals. Where "
@@ -65,7 +68,14 @@ def why_not(noise: Doubles, *, noisy: bool) -> str:
     unknown = np.isnan(noise)
     if unknown.any():
         return NO_THEORY if unknown.all() else SELECTED
-    return CONSTANT if noisy and not noise.any() else ""
+    return CONSTANT if noisy and not np.any(np.isfinite(noise) & (noise > 0)) else ""
+
+
+def no_sampling(sampling: Doubles, *, noisy: bool) -> str:
+    """Why the ``sampling`` error of slopes is not known; nothing if it is."""
+    if not np.isnan(sampling).any():
+        return ""
+    return NO_SAMPLING if noisy else NOT_PRIVATE
 
 
 def normal_quantile(confidence: float, name: str = "confidence") -> float:
@@ -165,7 +175,7 @@ class CoefficientTable:
             If ``confidence`` is not in (0, 1).
         """
         reach = normal_quantile(confidence)
-        unknown = why_not(noise, noisy=noisy) or NO_SAMPLING * bool(np.isnan(sampling).any())
+        unknown = why_not(noise, noisy=noisy) or no_sampling(sampling, noisy=noisy)
         std = np.full(coef.size, math.nan) if unknown else np.hypot(noise, sampling).ravel()
         places = np.array([coef.size if place is None else place for _, place in rows])
         slopes, std = np.append(coef.ravel(), 0.0)[places], np.append(std, math.nan)[places]
@@ -200,8 +210,8 @@ class CoefficientTable:
         if not others:
             return ""
         return (
-            f"Not used, because their noisy counts are too small: {', '.join(others)}. A name in "
-            "this list need not be rare, because the counts have noise."
+            "Not used, because hardly more than one value was detected in them: "
+            f"{', '.join(others)}. They may hold others that noise hides."
         )
 
     @property

@@ -150,6 +150,25 @@ def test_a_constant_has_a_table_that_says_so():
     assert "private constant" in str(model.summary())
 
 
+def test_a_table_says_which_features_are_constant_and_which_models_have_no_errors():
+    """A feature of numbers has no count: its values are few, and a larger epsilon than inf none."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=2_000), "same": 5.0})
+    y = X["x"] + rng.normal(size=2_000)
+    said = str(DPLinearRegression(epsilon=2, **SIMULATED).fit(X, y).summary())
+    assert "hardly more than one value was detected in them: same." in " ".join(said.split())
+    with pytest.warns(AccuracyWarning, match="No feature is used"):
+        constant = DPLinearRegression(epsilon=2, **SIMULATED).fit(X[["same"]], y)
+    assert "is a private constant" in str(constant.summary())
+    for kind in ("population", "noise"):
+        with pytest.raises(InvalidInput, match="is a private constant"):
+            constant.conf_int(kind=kind)
+    exact = DPLinearRegression(epsilon=math.inf).fit(X, y)
+    with pytest.raises(InvalidInput, match="for private fits alone"):
+        exact.conf_int()
+    assert "larger epsilon" not in str(exact.summary())
+
+
 def test_several_labels_have_a_row_each():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5_000, 2))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privtail.coefficients import NO_SAMPLING, CoefficientTable, why_not
+from privtail.coefficients import CoefficientTable, no_sampling, why_not
 from privtail.errors import InvalidInput, told
 from privtail.gaps import Gaps
 from privtail.linear_model.estimator import PrivateEstimator, is_arrow, names_of
@@ -95,13 +95,13 @@ class FittedLinearModel(PrivateEstimator):
         check_is_fitted(self)
         if kind not in ("population", "noise"):
             raise InvalidInput(f'kind must be "population" or "noise", got {told(kind)}.')
-        why = why_not(self.coef_noise_std_, noisy=self.plan_.multiplier > 0)
+        noisy, std = self.plan_.multiplier > 0, self.coef_noise_std_
+        why = why_not(std, noisy=noisy)
+        if kind == "population":
+            why = why or no_sampling(self.coef_sampling_std_, noisy=noisy)
         if why:
             raise InvalidInput(why)
-        std = self.coef_noise_std_
         if kind == "population":
-            if np.isnan(self.coef_sampling_std_).any():
-                raise InvalidInput(NO_SAMPLING)
             std = np.hypot(std, self.coef_sampling_std_)
         return interval(self.coef_, np.broadcast_to(std, self.coef_.shape), confidence)
 
