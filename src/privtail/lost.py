@@ -6,9 +6,10 @@ from privtail.gaps import WRITTEN
 from privtail.summaries.histograms import fewer, most_are_lost
 
 FILL = (
-    "Nor does it if its label was not declared: compare the spelling. The model is that of the "
-    "rows that count: fill in missing numbers, or leave out columns where many are missing."
+    "The model is that of the rows that count: fill in missing numbers, or leave out columns where "
+    "many are missing."
 )
+LABEL = "Nor does it if its label was not declared: compare the spelling."
 OF_THESE = "The mean is that of the rows that count."
 
 TENTH = 0.1

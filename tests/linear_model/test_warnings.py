@@ -95,6 +95,21 @@ def test_many_lost_rows_are_warned_of_and_few_are_noted(records):
         assert any("standard deviation" in note for note in model.privacy_.notes)
 
 
+def test_what_is_said_of_labels_is_said_of_labels_alone():
+    """1,000 rows of a weak effect: slopes are kept, and nobody knows whether they help."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(1_000, 2))
+    y, lost = X[:, 0] / 3 + rng.normal(size=1_000), X.copy()
+    lost[:600] = np.nan
+    found = list(DPLinearRegression(epsilon=5, **SIMULATED).fit(lost, y).privacy_.notes)
+    for seed in range(20):
+        model = DPLinearRegression(epsilon=1, noise="simulated", random_state=seed).fit(X, y)
+        found += model.privacy_.notes
+    assert "label" not in " ".join(found)
+    assert "likely help." in " ".join(found)
+    assert "does not count if a number is missing" in " ".join(found)
+
+
 def test_many_lost_rows_are_warned_of_where_noise_hides_how_many(records):
     """Of complete rows that is said in 1 of 740 fits."""
     X, y = records

@@ -47,9 +47,9 @@ NO_GAIN = (
 )
 UNPROVEN = (
     "The improvement over an intercept-only model is not significant. The slopes are kept, "
-    "because they likely help, or because labels are about equally frequent, so that no slopes "
-    "would be no better than chance."
+    "because they likely help"
 )
+EVEN = ", or because labels are about equally frequent, so that a constant would only guess"
 MEDIAN_ZERO = (
     "The median of the target is zero. If few rows hold most of its sum, noise may hide the "
     "largest of them, and predictions are too low on average. privtail.private_mean estimates the "
@@ -69,7 +69,7 @@ def result_of(fit: Fit, regime: str, multiplier: float) -> Result:
     """
     standard, problem, decision = fit.standard, fit.problem, fit.decision
     reasons = _reasons(fit, regime)
-    notes = reasons or (UNPROVEN,) * (not decision.significant)
+    notes = reasons or (f"{UNPROVEN}{EVEN * fit.has_labels}.",) * (not decision.significant)
     constant = fit.intercept_only.copy()
     constant[-1] -= fit.excess_move
     imprecise = _imprecise(fit) if regime != "intercept only" else ()  # there it is a reason
