@@ -111,10 +111,11 @@ def test_labels_that_no_row_holds_are_known_to_be_unknown():
     y = np.where(X[:, 0] > 0, "yes", "no")
     model = DPLogisticRegression(classes=["no", "yes"], noise="simulated", random_state=0).fit(X, y)
     for seed in range(2):
-        with pytest.warns(AccuracyWarning, match="bound for constant accuracy, constant log loss"):
+        with pytest.warns(AccuracyWarning, match="bound for constant log loss") as told:
             found = evaluate(
                 model, X, np.char.upper(y), epsilon=1.0, noise="simulated", random_state=seed
             )
+        assert "Noise hides constant accuracy, AUC, precision, recall" in str(told[1].message)
         assert found["constant_log_loss"].high == math.inf
         assert (found["accuracy"].low, found["accuracy"].high) == (0.0, 1.0)
 
@@ -385,6 +386,17 @@ def test_too_few_rows_say_so():
     assert re.search("no bound for .*R2", str(found))
     assert "columns" not in str(found)
     assert not any("columns" in note for one in found.statements[1:] for note in one.notes)
+
+
+def test_a_share_of_no_rows_is_told_as_such(labels):
+    """No row is predicted to have the second label, so there is no precision: no large errors."""
+    X, y = labels
+    model = DPLogisticRegression(classes=[0, 1], epsilon=1, **QUIET).fit(X, y)
+    model.coef_, model.intercept_ = np.zeros_like(model.coef_), np.array([-1.0])
+    with pytest.warns(AccuracyWarning, match="Noise hides precision: too few rows"):
+        found = evaluate(model, X, y, epsilon=1, **QUIET)
+    assert math.isnan(found["precision"].value)
+    assert "large errors" not in str(found)
 
 
 @pytest.mark.filterwarnings("ignore:The released numbers give no bound")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import replace
 from typing import Any, Literal
@@ -29,12 +30,19 @@ OPEN = (
     "The released numbers give no bound for {names}, because noise may hide large errors. More "
     "rows or a larger epsilon may help."
 )
+HIDDEN = (
+    "Noise hides {names}: too few rows count, or have the second label, or are predicted to have "
+    "it. More rows or a larger epsilon may help."
+)
 
 
 def unbounded(found: Evaluation) -> tuple[str, ...]:
     """What is to be said of numbers that nothing bounds; nothing if all are bounded."""
-    names = ", ".join(words(name) for name, estimate in found.items() if not estimate.reliable)
-    return (OPEN.format(names=names),) if names else ()
+    poor = {words(name): x for name, x in found.items() if not x.reliable}
+    hidden = [name for name, x in poor.items() if math.isfinite(x.high - x.low)]
+    open_ = [name for name in poor if name not in hidden]
+    told = ((OPEN, open_), (HIDDEN, hidden))
+    return tuple(text.format(names=", ".join(names)) for text, names in told if names)
 
 
 def require_quantile(quantile: float | None) -> None:
