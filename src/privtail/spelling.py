@@ -1,4 +1,4 @@
-"""Names that were misspelt or left out, numbers not known, and Greek letters that cannot be shown."""
+"""Names that were misspelt, numbers not known, and Greek letters that cannot be shown."""
 
 from __future__ import annotations
 

@@ -330,6 +330,8 @@ def test_advice_can_be_pasted_whatever_the_names(shell, table):
         (("fit", "--clases", "no,yes"), "privtail fit has no option --clases. Is --classes meant?"),
         (("mean", "--eps", "1"), "privtail mean has no option --eps. Is --epsilon meant?"),
         (("plan", "--rows", "0"), "--rows"),
+        (("mean", "--categories", "a=b"), "has no option --categories. Is --by meant?"),
+        (("correlation", "--drop", "a"), "has no option --drop. Is --column meant?"),
         (("mean", "-x"), "privtail mean has no option -x."),
         (("--foo",), "privtail has no option --foo."),
         (("fitt",), "There is no command 'fitt'. Is 'fit' meant?"),

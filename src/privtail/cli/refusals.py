@@ -25,6 +25,8 @@ _KINDS = (
 
 _OTHERWISE = {"ledger": "budget", "describe": "summarize"}
 """What a verb may be called by those who do not know its name."""
+_OTHER_OPTIONS = {"--categories": ["--by"], "--drop": ["--column"], "--cv": ["--folds"]}
+"""Options of one verb, and those of others that serve the same purpose."""
 
 
 class Command(TyperCommand):
@@ -81,6 +83,7 @@ def sentence(error: Any, path: str) -> str:
         known = [name for option in error.ctx.command.params for name in option.opts]
         begun = [name for name in known if name.startswith(error.option_name)]
         near = begun[0] if len(begun) == 1 else meant(error.option_name, known)
+        near = next((x for x in _OTHER_OPTIONS.get(error.option_name, ()) if x in known), near)
         hint = "" if near is None else f" Is {near} meant?"
         return f"{path} has no option {error.option_name}.{hint}"
     if kind == "BadOptionUsage":

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privtail.default import ScaledDescent
 from privtail.domains import L2, Domain, Unconstrained
-from privtail.errors import InvalidInput
+from privtail.errors import InvalidInput, real
 from privtail.linear_model.estimator import as_a_whole
 from privtail.linear_model.fitting import require_number
 from privtail.linear_model.planning import FitPlan
@@ -23,6 +23,7 @@ from privtail.losses import (
     Targets,
     TweedieLoss,
     loss_by_name,
+    require_power,
 )
 from privtail.model.predicting import GENERALIZED, Link, usable_exposure
 
@@ -273,7 +274,7 @@ class DPTweedieRegressor(LogLinearRegressor):
     _target_kind = "amount"
 
     def _loss(self) -> AnyLoss:
-        require_number("power", self.power, 1)
+        require_power(real("power", self.power))
         return TweedieLoss(power=float(self.power))
 
 

@@ -74,7 +74,11 @@ class Folds:
         count = require_whole("cv", count, 2)
         n = curator.problem.n
         if count > n:
-            raise InvalidInput(f"Of {n} rows there are no {count} folds: cv is {n} at most.")
+            raise InvalidInput(
+                f"Of {n} rows there are no {count} folds.",
+                f"Give cv={n} at most.",
+                cli=f"Give --folds {n} at most.",
+            )
         if curator._away is not None:
             raise InvalidInput(
                 "Folds are dealt on one machine, and these rows are on a Dask cluster: pass what "
