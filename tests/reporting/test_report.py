@@ -86,6 +86,23 @@ def test_a_page_is_complete_and_loads_nothing(folder):
         assert said in text, said
 
 
+def test_a_page_says_what_is_compared_and_which_label_is_the_second(folder, tmp_path):
+    text = privtail.report(folder / "quality.json")
+    for said in (
+        "The labels are 0, 1.", "constant accuracy: the accuracy of", "constant log loss: the log",
+        "must not have been fitted to these rows",
+    ):  # fmt: skip
+        assert said in text, said
+    X = np.random.default_rng(0).normal(size=(2_000, 1))
+    found = privtail.cross_validate(DPLinearRegression(), X, X[:, 0], epsilon=2, **SIMULATED)
+    content = {"format": "privtail-evaluation", "version": 1, **found.to_dict()}
+    (tmp_path / "folds.json").write_text(json.dumps(content))
+    text = privtail.report(tmp_path / "folds.json")
+    assert "a kind of model predicts 2,000 rows, by cross-validation" in text
+    assert "must not have been fitted" not in text
+    assert "constant RMSE: the RMSE of the constant" in text
+
+
 def test_a_base_level_has_no_interval_and_a_rate_names_its_exposure(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"region": rng.choice(["north", "south"], 5_000)})

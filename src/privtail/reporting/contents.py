@@ -22,14 +22,17 @@ MEANT = {
     "rmse": "the root of the mean squared error",
     "r2": "by which part the squared error is smaller than that of the constant; 1 is best",
     "constant": "the mean of the target, or its mean rate; a model that predicts nothing else",
+    "constant_rmse": "the RMSE of the constant",
     "deviance": "the mean deviance, an error in proportion to what is expected; 0 is best",
     "d2": "by which part the deviance is smaller than that of the constant; 1 is best",
     "coverage": "the share of targets that are at most the prediction",
     "accuracy": "the share of labels that are predicted right",
     "log_loss": "how far predicted probabilities are from the labels; 0 is best",
-    "auc": "how often a row of the second label gets the higher probability, of two rows",
-    "precision": "the share of predicted second labels that are right",
-    "recall": "the share of second labels that are predicted",
+    "constant_accuracy": "the accuracy of always predicting the most frequent label",
+    "constant_log_loss": "the log loss of predicting for every row how frequent each label is",
+    "auc": "how often a row of the second label gets a higher probability than one of the first",
+    "precision": "the share of predictions of the second label that are right",
+    "recall": "the share of rows of the second label that are predicted to have it",
 }
 """What the numbers of an evaluation are."""
 
@@ -166,9 +169,19 @@ def _evaluation(written: Mapping[str, Any], file: str) -> Content:
     meant = (
         f"{_words(name)}: {said}." for name, said in MEANT.items() if name in written["numbers"]
     )
+    rows_of = _counted(written["n"], "row")
+    said = (
+        (f"How well a kind of model predicts {rows_of}, by cross-validation.",)
+        if statements[0].label.startswith("cross_validate")
+        else (
+            f"How well a model predicts {rows_of}.",
+            "The model must not have been fitted to these rows. No file can show that.",
+        )
+    )
+    labels = ", ".join(map(str, written["classes"] or ()))
     described = (
-        f"How well a model predicts {_counted(written['n'], 'row')}.",
-        "The model must not have been fitted to these rows. No file can show that.",
+        *said,
+        *([f"The labels are {labels}."] if labels else []),
         f"Intervals of {100 * written['confidence']:g} % allow for noise and sampling.",
         *meant,
     )
