@@ -150,8 +150,8 @@ def another_unit(entry: Entry, counted: str) -> UnsupportedAccounting:
     """The ledger counts rows and the plan is stated for persons, or the other way round."""
     return UnsupportedAccounting(
         f"This ledger counts what one {counted} loses and {entry.label} is stated for one "
-        f"{entry.unit}; their epsilons do not add. Keep a second ledger, or fit every time with, "
-        "or never,",
+        f"{entry.unit}; their epsilons do not add. Keep a second ledger: in one, all calls or "
+        "none have",
         "groups= and max_rows=.",
         cli="--groups and --max-rows.",
     )
@@ -162,8 +162,8 @@ def other_neighbours(entry: Entry, terms: Terms) -> UnsupportedAccounting:
     return UnsupportedAccounting(
         f"This ledger counts {terms.neighbours!r} neighbours and {entry.label} is stated "
         f"for {entry.neighbours!r}; their epsilons do not add.",
-        f"Fit with neighbours={terms.neighbours!r}.",
-        cli=f"Fit with --neighbours {terms.neighbours}.",
+        f"Use neighbours={terms.neighbours!r}.",
+        cli=f"Use --neighbours {terms.neighbours}.",
     )
 
 
@@ -171,8 +171,8 @@ def no_promise(entry: Entry, terms: Terms) -> BudgetExceeded:
     """The plan promises nothing, and the ledger does."""
     return BudgetExceeded(
         f"{entry.label} asks for an infinite epsilon, which is no privacy, and this ledger "
-        f"promises epsilon={terms.epsilon!r}. {UNREAD} Give the fit a finite epsilon; a ledger "
-        "for fits without privacy is",
+        f"promises epsilon={terms.epsilon!r}. {UNREAD} Give a finite epsilon; a ledger for "
+        "results without privacy is",
         "Ledger(epsilon=float('inf')).",
         cli="privtail budget none.jsonl --epsilon inf.",
     )
@@ -193,7 +193,7 @@ def no_parameter(entry: Entry, terms: Terms, parameter: str) -> UnsupportedAccou
     needs = "full batches" if parameter == "rho" else "Gaussian noise on full batches"
     return UnsupportedAccounting(
         f"{entry.label} has no {parameter}, which {terms.composition} composition adds. "
-        f"Fit with {needs}, or keep the budget in a ledger with",
+        f"Use {needs}, or keep the budget in a ledger with",
         "composition='basic'.",
         cli="--composition basic.",
     )

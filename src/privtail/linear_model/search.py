@@ -290,7 +290,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     def _held_out(self, n: int) -> int:
         require_number("held_out", self.held_out, 0, open_end=True)
         if not self.held_out < 1:
-            raise InvalidInput(f"held_out is a part such as 0.25, got {self.held_out!r}.")
+            raise InvalidInput(f"held_out must be a fraction such as 0.25, got {self.held_out!r}.")
         return min(max(1, round(self.held_out * n)), n - 1)
 
     def _planned(self, model: PrivateLinearModel, problem: Problem, rho: float) -> FitPlan:
@@ -457,7 +457,7 @@ def declared_labels(estimator: PrivateLinearModel) -> Sequence[Any] | None:
         return None
     if estimator.classes is None:
         raise InvalidInput(
-            "Such fits do not find labels privately: declare them, for example",
+            "Searches and cross-validations do not find labels: declare them, for example",
             f"{type(estimator).__name__}(classes=[0, 1]).",
             cli="--classes no,yes.",
         )

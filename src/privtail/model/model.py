@@ -491,7 +491,7 @@ class Model:
             raise InvalidInput(f"Its format must be {_FORMAT!r}.")
         if content.get("version") != _VERSION:
             raise InvalidInput(
-                f"This privtail reads version {_VERSION} of the format alone. Update it."
+                f"This release of privtail reads only version {_VERSION} of the format. Update it."
             )
         columns = tuple(fields.column(c) for c in fields.typed(content, "columns", list))
         classes = content.get("classes")

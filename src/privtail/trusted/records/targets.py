@@ -274,7 +274,7 @@ class Labels(PrivateRows):
     def codes(self, ids: slice | NDArray[np.int64]) -> NDArray[np.int32]:
         """Codes of these ids; -1 where the label is not declared."""
         if self._declared is None:
-            raise InvalidInput("Declare the classes, or release them with labels(), before this.")
+            raise InvalidInput("Declare the classes first, or release them with labels().")
         found, codes = self._distinct(), self._codes
         if codes is None:
             listed = [self._declared.get(canonical_label(value), -1) for value in found.values]
