@@ -421,6 +421,33 @@ def test_errors_of_mostly_zeros_are_in_their_intervals_or_have_no_end(epsilon):
 
 
 @pytest.mark.filterwarnings("ignore:The released numbers give no bound")
+@pytest.mark.filterwarnings("ignore:The released numbers give no bound")
+def test_the_errors_of_a_heavy_tail_fit_together():
+    """More is clipped of squares: the RMSE was below the MAE in 9 of these 10 evaluations."""
+    chance = np.random.default_rng(0)
+    X, y = np.ones((2_000, 1)), chance.lognormal(0, 2.5, 2_000)
+    model = LinearRegression().fit(X, y)
+    for seed in range(10):
+        found = evaluate(
+            model, X, y, epsilon=2, trusted_rowwise=True, noise="simulated", random_state=seed
+        )
+        assert found["rmse"].value >= found["mae"].value
+        assert found["rmse"].high >= found["mae"].high
+        assert found["rmse"].low <= found["rmse"].value <= found["rmse"].high
+
+
+def test_what_a_constant_that_nobody_knows_explains_is_not_known():
+    """92 % zeros: of the noise of their scale, R2 was minus 5e8."""
+    chance = np.random.default_rng(0)
+    X = np.ones((2_000, 1))
+    y = np.where(chance.random(2_000) < 0.08, chance.lognormal(8, 1, 2_000), 0.0)
+    model = LinearRegression().fit(X, y)
+    with pytest.warns(AccuracyWarning, match="no bound for .*R2"):
+        found = evaluate(model, X, y, epsilon=0.5, trusted_rowwise=True, **QUIET)
+    assert "R2 and D2 are not known" in " ".join(found.notes)
+    assert math.isnan(found["r2"].value)
+
+
 def test_the_constant_of_rates_is_the_rate_where_its_interval_is_open():
     rng = np.random.default_rng(0)
     years = rng.uniform(0.1, 1.0, 20_000)
@@ -457,7 +484,7 @@ def test_bad_input_is_refused_with_what_to_do(numbers):
     frame = pd.DataFrame(X, columns=list("abc")).assign(cost=y)
     for arguments, options, said in (
         ((model, X), {}, "Pass the true targets"),
-        ((model, X, y[:10]), {"trusted_rowwise": True}, "as many"),
+        ((model, X, y[:10]), {"trusted_rowwise": True}, "and y has 10"),
         ((model, frame, "cost"), {}, "without that column"),
         ((LinearRegression(), X, y), {"confidence": 2}, "confidence"),
         ((object(), X, y), {}, "has no predict"),

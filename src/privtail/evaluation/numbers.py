@@ -42,7 +42,7 @@ COVERED = (
 )
 NO_CENTRE = (
     "The mean of the target, or its mean rate, is not reliable, so the constant is a poor one: its "
-    "errors are too large, and R2 and D2 have no lower end."
+    "errors are too large, and R2 and D2 are not known."
 )
 HIDDEN = (
     "The mean of the target is not reliable: noise may hide rows of any size, so errors have no "
@@ -82,19 +82,24 @@ def of_numbers(
         # Most targets are then one number, and so are their errors, beside which noise hides the
         # same rows: the histograms of the errors show no more of them.
         ends[:, 1] = both[:, 1] = math.inf
+    # A mean of squares is at least the square of a mean, and more of it is clipped.
+    values = found.value.copy()
+    values[1] = max(values[1], max(values[0], 0.0) ** 2)
+    for pairs in (ends, both):
+        pairs[1, 1] = max(pairs[1, 1], max(pairs[0, 1], 0.0) ** 2)
     numbers = {
-        "mae": Estimate(*(scale * _made(found.value[0], ends[0], abs))),
-        "rmse": Estimate(*(scale * _made(found.value[1], ends[1], _root))),
-        "r2": _explained(found.value[1:3], both[1:3], reliable),
+        "mae": Estimate(*(scale * _made(values[0], ends[0], abs))),
+        "rmse": Estimate(*(scale * _made(values[1], ends[1], _root))),
+        "r2": _explained(values[1:3], both[1:3], reliable),
         "constant": constant,
-        "constant_rmse": Estimate(*(scale * _made(found.value[2], ends[2], _root))),
+        "constant_rmse": Estimate(*(scale * _made(values[2], ends[2], _root))),
     }
     if power is not None:
         unit = row_errors.deviance_unit(max(constant.value, least), scale, power)
         numbers |= {
-            "deviance": Estimate(*(unit * _made(found.value[3], ends[3], abs))),
-            "d2": _explained(found.value[3:], both[3:], reliable),
-            "constant_deviance": Estimate(*(unit * _made(found.value[4], ends[4], abs))),
+            "deviance": Estimate(*(unit * _made(values[3], ends[3], abs))),
+            "d2": _explained(values[3:], both[3:], reliable),
+            "constant_deviance": Estimate(*(unit * _made(values[4], ends[4], abs))),
         }
     statements: tuple[Statement, ...] = (mean.privacy_, found.privacy_)
     for part in coverage:
@@ -179,5 +184,5 @@ def _explained(value: Doubles, ends: Doubles, reliable: bool) -> Estimate:
     """By which part an error of the model, the first, is smaller than that of the constant."""
     best = 1 - max(ends[0, 0], 0.0) / ends[1, 1] if 0 < ends[1, 1] < math.inf else 1.0
     worst = 1 - ends[0, 1] / ends[1, 0] if reliable and ends[1, 0] > 0 else -math.inf
-    part = 1 - max(value[0], 0.0) / value[1] if value[1] > 0 else math.nan
+    part = 1 - max(value[0], 0.0) / value[1] if reliable and value[1] > 0 else math.nan
     return Estimate(float(part), float(worst), float(best))
