@@ -37,6 +37,8 @@ _HOMES = {
     "workers": "privtail.dask_client",
 }
 
+_ROOMS = ("algorithms", "data", "domains", "errors", "features", "linear_model", "losses")
+
 __all__ = [
     "Budget",
     "DPMean",
@@ -66,6 +68,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return importlib.import_module(f"privtail.{name}")
     if name not in _HOMES:
         mend = f" Is privtail.linear_model.{name} meant?" if name.startswith("DP") else ""
         raise AttributeError(f"module 'privtail' has no attribute {name!r}.{mend}")
@@ -73,4 +77,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_ROOMS])

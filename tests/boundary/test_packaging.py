@@ -49,6 +49,19 @@ def test_import_is_light():
     assert out.stderr == ""
 
 
+def test_public_modules_are_there_after_import_privtail():
+    """In a new process, as another test may have imported them; dir() has them, too."""
+    code = """
+        import privtail
+        bins = privtail.features.bins("age", [20, 40])
+        assert issubclass(privtail.errors.InvalidInput, privtail.errors.PrivtailError)
+        assert privtail.domains.L1(alpha=1.0) and privtail.losses.SquaredLoss()
+        assert privtail.linear_model.DPRidge and privtail.data.ADULT
+        assert privtail.algorithms.CatoniDescent and "features" in dir(privtail)
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+
+
 def test_the_lightness_test_would_notice():
     code = f"import sys, scipy.stats; print(*(m for m in {HEAVY!r} if m in sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
