@@ -206,7 +206,9 @@ class FoldedModel:
         """Predictions (rows,), or log-probabilities (rows, ``labels``); NaN where X has gaps."""
         n = _length(X)
         if n != len(self.folds):
-            raise InvalidInput(f"The folds have {len(self.folds)} rows, and X has {n}.")
+            raise InvalidInput(
+                f"The folds have {len(self.folds)} rows, and X has {n}: it needs as many."
+            )
         found = np.full((n, *(() if labels is None else (labels,))), np.nan)
         for fold, model in enumerate(self.models):
             own = np.flatnonzero(self.folds == fold)
@@ -413,7 +415,7 @@ def _losses(logs: Doubles, label: NDArray[np.int64]) -> Doubles:
 
 def _same_length(predicted: Doubles, y: Doubles) -> Doubles:
     if len(predicted) != len(y):
-        raise InvalidInput(f"X has {len(predicted)} rows, and y has {len(y)}.")
+        raise InvalidInput(f"X has {len(predicted)} rows, and y has {len(y)}: it needs as many.")
     return predicted
 
 
