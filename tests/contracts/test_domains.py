@@ -481,7 +481,7 @@ def test_within_is_trivial_without_constraint():
     [(GROUPS, SETS[1]), (GROUPS, SETS[2]), (SETS[0], SETS[1]), (L1(alpha=1), L2(alpha=1))],
 )
 def test_within_refuses_what_is_not_known(regularizer, constraint):
-    with pytest.raises(IncompatibleParts, match="It is known for L1, L2 or ElasticNet within"):
+    with pytest.raises(IncompatibleParts, match="Use L1, L2 or ElasticNet within"):
         within(regularizer, constraint)
 
 

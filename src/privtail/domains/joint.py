@@ -83,8 +83,8 @@ def within(regularizer: Domain, constraint: Domain) -> Domain:
         return Within(regularizer=regularizer, constraint=constraint)
     raise IncompatibleParts(
         f"The joint prox of {name_of(regularizer)} within {name_of(constraint)} is not known. "
-        "It is known for L1, L2 or ElasticNet within L2Ball, L1Ball, Box or Simplex, for GroupLasso"
-        " within L2Ball, and for Unconstrained in either place."
+        "Use L1, L2 or ElasticNet within L2Ball, L1Ball, Box or Simplex; GroupLasso within "
+        "L2Ball; or Unconstrained in either place."
     )
 
 
