@@ -19,7 +19,7 @@ from privtail.views import Row, bins
 
 MEANT = {
     "mae": "the mean absolute error",
-    "rmse": "the root of the mean squared error",
+    "rmse": "the root of the mean squared error; noise may hide a few huge errors of it",
     "r2": "by which part the squared error is smaller than that of the constant; 1 is best",
     "constant": "the mean of the target, or its mean rate; a model that predicts nothing else",
     "constant_rmse": "the RMSE of the constant",
