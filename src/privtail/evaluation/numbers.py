@@ -42,11 +42,11 @@ COVERED = (
 )
 NO_CENTRE = (
     "The mean of the target, or its mean rate, is not reliable, so the constant is a poor one: its "
-    "errors are too large, and R2 and D2 are not known."
+    "errors are too large, and R2 and D2 have no lower end."
 )
 HIDDEN = (
     "The mean of the target is not reliable: noise may hide rows of any size, so errors have no "
-    "upper end."
+    "upper end, and R2 and D2 are not known."
 )
 WORSE = (
     "The squared errors of the model are larger than those of the constant. Compare the units of "
@@ -90,7 +90,7 @@ def of_numbers(
     numbers = {
         "mae": Estimate(*(scale * _made(values[0], ends[0], abs))),
         "rmse": Estimate(*(scale * _made(values[1], ends[1], _root))),
-        "r2": _explained(values[1:3], both[1:3], reliable),
+        "r2": _explained(values[1:3], both[1:3], reliable, detected),
         "constant": constant,
         "constant_rmse": Estimate(*(scale * _made(values[2], ends[2], _root))),
     }
@@ -98,7 +98,7 @@ def of_numbers(
         unit = row_errors.deviance_unit(max(constant.value, least), scale, power)
         numbers |= {
             "deviance": Estimate(*(unit * _made(values[3], ends[3], abs))),
-            "d2": _explained(values[3:], both[3:], reliable),
+            "d2": _explained(values[3:], both[3:], reliable, detected),
             "constant_deviance": Estimate(*(unit * _made(values[4], ends[4], abs))),
         }
     statements: tuple[Statement, ...] = (mean.privacy_, found.privacy_)
@@ -180,9 +180,9 @@ def _constant(mean: MeanEstimate, confidence: float) -> Estimate:
     return Estimate(rate, low / (most if low > 0 else least), high / least)
 
 
-def _explained(value: Doubles, ends: Doubles, reliable: bool) -> Estimate:
+def _explained(value: Doubles, ends: Doubles, reliable: bool, detected: bool) -> Estimate:
     """By which part an error of the model, the first, is smaller than that of the constant."""
     best = 1 - max(ends[0, 0], 0.0) / ends[1, 1] if 0 < ends[1, 1] < math.inf else 1.0
     worst = 1 - ends[0, 1] / ends[1, 0] if reliable and ends[1, 0] > 0 else -math.inf
-    part = 1 - max(value[0], 0.0) / value[1] if reliable and value[1] > 0 else math.nan
+    part = 1 - max(value[0], 0.0) / value[1] if detected and value[1] > 0 else math.nan
     return Estimate(float(part), float(worst), float(best))
