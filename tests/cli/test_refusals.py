@@ -17,6 +17,7 @@ FIT = ("--model", "logistic", "--target", "late", "--epsilon", "1")
 DECLARED = (*FIT, "--classes", "no,yes", "--categories", "job=clerk,nurse", "--drop", "note")
 NUMBERS = ("--model", "linear", "--target", "cost", "--epsilon", "1", "--categories",
            "job=clerk,nurse", "--drop", "note", "--drop", "late")  # fmt: skip
+ALL = ("--drop", "age", "--drop", "days", "--drop", "job", "--drop", "note", "--drop", "cost")
 
 
 @pytest.mark.parametrize(
@@ -57,6 +58,10 @@ NUMBERS = ("--model", "linear", "--target", "cost", "--epsilon", "1", "--categor
         (("claims.csv", *NUMBERS, "--model", "linear", "--C", "1"), ["no parameters of its own"]),
         (("claims.csv", *NUMBERS, "--algorithm", "magic"), ["no algorithm 'magic'"]),
         (("claims.csv", *DECLARED, "--drop", "late"), ["'late' is the target"]),
+        (
+            ("claims.csv", *FIT, *ALL),
+            ["claims.csv needs a column that is neither the target nor dropped"],
+        ),
         (("claims.csv", *DECLARED, "--groups", "age"), ["--max-rows"]),
         (("claims.csv", *DECLARED, "--max-rows", "3"), ["--groups"]),
         (("claims.csv", *DECLARED, "--groups", "ages", "--max-rows", 3), ["Is 'age' meant?"]),

@@ -274,7 +274,9 @@ class TableFile(PrivateFile):
             if not self.schema.is_usable(name):
                 raise self._unusable(name)
         if not left:
-            raise InvalidInput(f"{self.path} has no column left to learn from. Drop fewer.")
+            raise InvalidInput(
+                f"{self.path} needs a column that is neither the target nor dropped."
+            )
         return left
 
     # ---------------------------------------------------------------- cells, for the core
