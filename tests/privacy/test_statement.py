@@ -178,7 +178,7 @@ def test_the_page_tells_everything():
         "exact: OpenDP",
         "drawn from random_state",
         "gradient",
-        "noisy max, top 3",
+        "    law: noisy max, top 3",
         "The loss is row-wise (trusted).",
         "Running time and memory",
         "invalid='raise'",

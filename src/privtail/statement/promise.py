@@ -418,9 +418,12 @@ class Statement:
             before = stage
             indent = "  " if stage in ("stage", "-") else "    "
             yield indent + "  ".join(map(str.ljust, row, widths)).rstrip()
-            unusual = [x for x in said if x not in ("law", "sampling", "gaussian", "everyone")]
+            usual = (("law", "gaussian"), ("sampling", "everyone"))
+            unusual = [
+                f"{a}: {x}" for (a, b), x in zip(usual, said, strict=True) if x not in (a, b)
+            ]
             if unusual:
-                yield f"    {', '.join(unusual)}"
+                yield f"    {'; '.join(unusual)}"
 
     def _lists(self) -> Iterable[tuple[str, tuple[str, ...]]]:
         if self.notes:
