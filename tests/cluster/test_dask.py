@@ -396,6 +396,23 @@ def test_other_categories_in_one_partition(client: Any) -> None:
     assert bits(model.fit(away[names], away["cost"])) == expected
 
 
+class Drawn:
+    """A category that is another one each time."""
+
+    asked = 0
+
+    def __str__(self) -> str:
+        Drawn.asked += 1
+        return f"city {Drawn.asked}"
+
+
+def test_what_is_declared_is_the_same_for_all_partitions(client: Any) -> None:
+    frame = spread_out(rows())[["a", "city"]]
+    reading = Spread(frame, None, None, {"city": [Drawn(), "Rome"]})._reading
+    assert reading.categories is not None
+    assert set(map(type, reading.categories["city"])) == {str}
+
+
 def test_columns_are_left_out_by_the_types_that_are_announced(client: Any) -> None:
     here = rows()
     odd = here.astype({"a": object})

@@ -43,6 +43,7 @@ from privtail.trusted.dataset import Dataset
 from privtail.trusted.deals import Listed
 from privtail.trusted.entries import Terms
 from privtail.trusted.events import Event, Round
+from privtail.trusted.files.streams import Stream
 from privtail.trusted.files.table import TableFile
 from privtail.trusted.folds import Folds
 from privtail.trusted.losses import rowwise
@@ -1023,6 +1024,36 @@ def test_blocks_of_a_file_are_predicted_alike():
         replace(model, link="probit")
     with pytest.raises(InvalidInput, match="must have an Encoding"):
         replace(model, encoding=object.__new__(type("Mine", (Encoding,), {})))
+
+
+class Itself(str):
+    """Text that stays of its class when it is asked for its text."""
+
+    __slots__ = ()
+
+    def __str__(self):
+        return self
+
+
+def test_what_is_declared_is_plain(tmp_path):
+    """In every block of rows it is asked for again."""
+    names = Itself("x"), Itself("k")
+    features = [names[0], Bins(names[0], (0.0,)), Cross(*names)]
+    own = Encoding(Itself("drop"), {names[1]: Itself("a")}, features)
+    held = own.features
+    asked = own.missing, *own.drop, *own.drop.values(), held[0], held[1].column
+    assert {*map(type, (*asked, held[2].left, held[2].right))} == {str}
+    assert type(Encoding(drop=Itself("first")).drop) is str
+    (tmp_path / "a.csv").write_text("x,k,t,y\n1,a,true,2\n")
+    listed = {names[1]: [Itself("a")], Itself("t"): [Itself("true"), Itself("false")]}
+    table = TableFile(tmp_path / "a.csv").declaring({}).declaring(listed).exposed(names[0])
+    found = table.categories
+    labels = [label for one in found.values() for label in one]
+    dialect = Dialect(partition_columns=names)
+    asked = *found, *labels, table.exposure, *dialect.partition_columns
+    assert {*map(type, (*asked, Stream(table, Itself("y"))._target))} == {str}
+    assert TableFile(tmp_path / "a.csv", categories=listed).categories == found
+    assert table.ids(names[1]).tolist() == ["a"]
 
 
 @pytest.mark.parametrize("cell", ["a", "c"])

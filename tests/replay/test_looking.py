@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ import privtail
 from privtail import open_table
 from privtail.linear_model import DPLogisticRegression, DPPoissonRegressor, DPRidge
 from privtail.trusted import questions, row_errors
+from privtail.trusted.files import formats
 from privtail.trusted.problem import Problem
 
 SEEDED: dict[str, Any] = {"noise": "simulated", "random_state": 0}
@@ -270,6 +271,47 @@ def test_cells_of_a_csv_do_not_choose_its_columns(tmp_path: Path, call: Callable
     shown = {tuple(map(str, of_text(tmp_path / "t.csv", odd, call).journal)) for odd in (0, 1)}
     assert all("raised" not in line for one in shown for line in one)
     assert of_text(tmp_path / "t.csv", 2, call).refused
+
+
+class Turns(Mapping[str, str]):
+    """Base levels that are others each time they are asked for."""
+
+    asked = 0
+
+    def __getitem__(self, name: str) -> str:
+        self.asked += 1
+        return "xy"[self.asked // 2 % 2]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(["k"])
+
+    def __len__(self) -> int:
+        return 1
+
+
+def of_many_rows(path: Path, first: str, call: Callable[..., Any]) -> Any:
+    """Of a CSV, the first cell of which moves the ends of all blocks."""
+    rows = (f"{'xyz'[i % 3]},{i % 3}.{i % 7}" for i in range(1_999))
+    path.write_text("\n".join(["k,y", f"{first},1", *rows, ""]))
+    return call(open_table(path, categories={"k": ["x", "y", "z"]}))
+
+
+@pytest.mark.parametrize("asked_", ["evaluation", "folds"])
+def test_blocks_of_a_file_do_not_choose_base_levels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked_: str
+) -> None:
+    monkeypatch.setattr(formats, "_READ_BYTES", 2**10)
+    model = DPRidge(epsilon=500.0, drop=Turns(), **SEEDED)
+    path = tmp_path / "t.csv"
+    if asked_ == "evaluation":
+        of_many_rows(path, "x", lambda table: model.fit(table, "y"))
+        call = partial(privtail.evaluate, model, y="y", **ENOUGH)
+    else:
+        call = partial(privtail.cross_validate, model, y="y", cv=2, **ENOUGH)
+    ours = played(lambda: of_many_rows(path, "x", lambda table: call(X=table)))
+    assert ours.releases
+    tape = played(lambda: of_many_rows(path, "w" * 700, lambda table: call(X=table)), ours)
+    assert differences(ours, tape) == []
 
 
 # Faults that could be put back

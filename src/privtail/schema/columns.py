@@ -150,7 +150,7 @@ class Columns:
                     f"Column {name!r} holds true and false, and {odd[0]!r} is declared for it. "
                     "Declare true and false."
                 )
-            return found
+            return tuple(map(bool, found))
         if self.is_text(name) and not self.untyped and given_as_numbers(declared):
             text = [str(value) for value in declared]
             raise InvalidInput(

@@ -36,10 +36,9 @@ def typed_labels(
                 "number. Declare numbers."
             )
         labels: tuple[Label, ...] = tuple(whole(float(value)) for value in declared)
-    elif are_truths(declared):
-        labels = tuple(str(value).lower() for value in declared)
     else:
-        labels = tuple(str(value) for value in declared)
+        text = tuple(str.__str__(str(value)) for value in declared)
+        labels = tuple(one.lower() for one in text) if are_truths(text) else text
     if len(set(labels)) != len(labels):
         raise InvalidInput(f"A label of column {name!r} is declared twice. Declare each once.")
     return labels
@@ -75,6 +74,13 @@ def like_times(what: str, kind: Any, wanted: str, *, day: bool = True) -> Invali
         f"{what[:1].upper()}{what[1:]} holds {kind}, and what is declared for it is not of this "
         f"kind: no row would match. {mend}"
     )
+
+
+def plain(label: Any) -> Any:
+    """A label, or a name, of a plain class: one of its own could be another each time."""
+    kinds = (bool, bool), (str, str.__str__), (int, int.__index__), (float, float.__float__)
+    read = next((read for kind, read in kinds if isinstance(label, kind)), None)
+    return str.__str__(str(label)) if read is None else read(label)
 
 
 def whole(label: Label) -> Label:

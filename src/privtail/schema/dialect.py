@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privtail.errors import InvalidInput, told
+from privtail.schema.declared import plain
 
 _ACROSS_LINES = (
     "hz", "idna", "iso2022", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7",
@@ -76,7 +77,8 @@ class Dialect:
             raise InvalidInput(
                 f"partition_columns must be a list: partition_columns=[{self.partition_columns!r}]."
             )
-        object.__setattr__(self, "partition_columns", tuple(dict.fromkeys(self.partition_columns)))
+        names = dict.fromkeys(map(plain, self.partition_columns))
+        object.__setattr__(self, "partition_columns", tuple(names))
 
     @property
     def assumptions(self) -> tuple[str, ...]:

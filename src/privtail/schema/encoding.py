@@ -11,10 +11,10 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from privtail.errors import InvalidInput, told
-from privtail.schema.declared import Label
+from privtail.schema.declared import Label, plain
 from privtail.schema.features import (
     Bins,
     Cross,
@@ -188,8 +188,10 @@ class Encoding:
     features: Sequence[Feature] = ()
 
     def __post_init__(self) -> None:
-        if self.missing not in ("drop", "indicator"):
+        kinds: tuple[Missing, ...] = get_args(Missing)
+        if self.missing not in kinds:
             raise InvalidInput(f'missing must be "drop" or "indicator", got {told(self.missing)}.')
+        object.__setattr__(self, "missing", kinds[kinds.index(self.missing)])
         if not (self.drop is None or self.drop == "first" or isinstance(self.drop, Mapping)):
             raise InvalidInput(
                 'drop must be "first", or name a base level for columns, for example '
@@ -202,6 +204,7 @@ class Encoding:
                 'features must be a list, for example features=[privtail.features.log("income")]; '
                 f"got {told(self.features)}."
             )
+        object.__setattr__(self, "drop", _own_drop(self.drop))
         object.__setattr__(self, "features", tuple(map(_own, self.features)))
 
     @property
@@ -247,10 +250,17 @@ class Encoding:
         return cls(missing, drop, tuple(map(parsed, features)))
 
 
+def _own_drop(drop: Drop) -> Drop:
+    """A copy in plain classes: a base level is asked for in every block of rows."""
+    if isinstance(drop, Mapping):
+        return {plain(name): plain(level) for name, level in drop.items()}
+    return None if drop is None else "first"
+
+
 def _own(feature: Any) -> Feature:
-    """A copy of one of our features, read now; names are as they are."""
+    """A copy of one of our features, read now, or a plain name."""
     if isinstance(feature, str):
-        return feature
+        return str.__str__(feature)
     if not any(type(feature) is kind for kind in (Bins, Spline, Log, Cross)):
         raise InvalidInput(
             "features takes names of columns and what privtail.features makes, got "

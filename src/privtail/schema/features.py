@@ -138,7 +138,9 @@ class Cross:
             side = getattr(self, name)
             if any(type(side) is kind for kind in (Bins, Spline, Log, Cross)):
                 object.__setattr__(self, name, replace(side))
-            elif not isinstance(side, str):
+            elif isinstance(side, str):
+                object.__setattr__(self, name, str.__str__(side))
+            else:
                 raise InvalidInput(
                     f"cross takes names of columns and features of them, got {told(side)}."
                 )
@@ -276,7 +278,7 @@ def _name(column: str) -> str:
 def _column(of: str, name: Any) -> str:
     if not isinstance(name, str) or not name:
         raise InvalidInput(f"{of} takes the name of a column first, got {told(name)}.")
-    return name
+    return str.__str__(name)
 
 
 def _number(of: str, what: str, value: Any) -> float:

@@ -442,7 +442,7 @@ def _target(X: Any, y: Any, classes: Sequence[Label] | None = None) -> Doubles:
         return _target(X, _column(X, y), classes)
     if not isinstance(y, str):
         return _read(y, classes)
-    X.require([y], "to compare predictions with")
+    X.require([y := str.__str__(y)], "to compare predictions with")
     if classes is None:
         X.require_numeric(y)
         blocks = column_blocks(X, [y], {})

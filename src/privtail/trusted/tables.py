@@ -39,7 +39,6 @@ __all__ = [
     "canonical_label",
     "column_blocks",
     "column_names",
-    "feature_blocks",
     "holds_numbers",
     "is_column",
     "is_file",
@@ -84,22 +83,6 @@ def holds_numbers(columns: Mapping[str, Any]) -> dict[str, bool]:
     return {name: as_numbers(column).dtype.kind in "fiub" for name, column in types.items()}
 
 
-def feature_blocks(
-    columns: Mapping[str, Any], categories: Mapping[str, Sequence[Label]],
-    encoding: Encoding = PLAIN, fill: NDArray[np.float64] | None = None,
-) -> Iterator[NDArray[np.float64]]:  # fmt: skip
-    """Encode columns as a fit does, in blocks (rows, features); NaN where a number is missing.
-
-    But for features that have a ``fill`` (features,): there missing numbers count as that.
-
-    Raises
-    ------
-    InvalidInput
-        If a column is neither numeric nor has declared categories.
-    """
-    return row_blocks(Table(columns, categories, encoding), fill)
-
-
 def row_blocks(
     records: InMemory, fill: NDArray[np.float64] | None
 ) -> Iterator[NDArray[np.float64]]:
@@ -115,10 +98,11 @@ def table_blocks(
     data: Any, names: Sequence[str], categories: Mapping[str, Sequence[Label]],
     encoding: Encoding = PLAIN, fill: NDArray[np.float64] | None = None,
 ) -> Iterator[NDArray[np.float64]]:  # fmt: skip
-    """The columns of these names of any table, as `feature_blocks`; others are left out.
+    """The columns of these names of any table, encoded as a fit does, in blocks (rows, features).
 
-    ``data`` is a file or query, or what `open_table` gives of it, a data frame, an Arrow table, or
-    a mapping of columns.
+    Missing numbers are NaN, but for features that have a ``fill`` (features,). ``data`` is a file
+    or query, or what `open_table` gives of it, a data frame, an Arrow table, or a mapping of
+    columns. Other columns are left out.
 
     Raises
     ------
@@ -135,9 +119,11 @@ def table_blocks(
     if is_file(data):
         data.require(names, "that the model was fitted on")
         categories = {name: data.typed(name, listed) for name, listed in categories.items()}
+        kinds = {n: data.schema.element(n) if n in categories else float for n in names}
+        empty = {name: np.empty(0, kind) for name, kind in kinds.items()}
+        whole = Table(empty, categories, encoding)  # read once: what a block is, other rows decide
         for block in column_blocks(data, numbers, categories):
-            columns = {name: block[name] for name in names}
-            yield from feature_blocks(columns, categories, encoding, fill)
+            yield from row_blocks(whole.like([block[name] for name in names]), fill)
         return
     present = {str(name): name for name in column_names(data) or ()}
     if not present:
@@ -152,13 +138,13 @@ def table_blocks(
             "fitted on. Columns are found by name: rename what was renamed."
         )
     columns = {name: data[present[name]] for name in names}
-    yield from feature_blocks(columns, categories, encoding, fill)
+    yield from row_blocks(Table(columns, categories, encoding), fill)
 
 
 def column_blocks(
     file: TableFile, numbers: Sequence[str], categories: Mapping[str, Sequence[Label]]
 ) -> Iterator[dict[str, Any]]:
-    """Columns of a file in blocks of rows, for `feature_blocks`; the file is read once.
+    """Columns of a file in blocks of rows, for `Table.like`; the file is read once.
 
     Raises
     ------

@@ -35,6 +35,7 @@ from privtail.dask_collections import announced, is_spread, own_tasks, partition
 from privtail.errors import InvalidInput
 from privtail.losses import AnyLoss
 from privtail.schema.containers import class_unknown
+from privtail.schema.declared import plain
 from privtail.schema.encoding import PLAIN, Encoding
 from privtail.schema.times import holds_times
 from privtail.trusted.callbacks import core_loss
@@ -69,7 +70,7 @@ from privtail.trusted.problem import Problem
 from privtail.trusted.questions import Question
 from privtail.trusted.records.arrays import column_names, column_of, require_read
 from privtail.trusted.records.kinds import home, public_type
-from privtail.trusted.records.targets import Labels
+from privtail.trusted.records.targets import Labels, canonical_label
 
 ASSUMED = (
     "Rows are on a Dask cluster: its scheduler, workers, logs and spill folders are trusted.",
@@ -164,14 +165,15 @@ class Spread(PrivateRows):
                 'X=ddf[features] and groups=ddf["customer"].'
             )
         if categories is not None:  # read once: workers and driver encode alike
-            categories = {name: tuple(listed) for name, listed in categories.items()}
+            categories = {plain(name): tuple(listed) for name, listed in categories.items()}
         _require_equal(announced(X), y, classes, categories or {})
+        own = {name: tuple(map(canonical_label, c)) for name, c in (categories or {}).items()}
         self._client = found()
         self._reading = Reading(
             announced(X),
             None if y is None else announced(y),
             None if groups is None else announced(groups),
-            categories,
+            categories and own,
             classes is not None,
             secret(),
             replace(encoding),

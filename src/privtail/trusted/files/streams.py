@@ -63,7 +63,8 @@ class Stream(PrivateRows):
     def __init__(
         self, file: TableFile, target: str | None, encoding: Encoding = PLAIN
     ) -> None:  # fmt: skip
-        self._file, self._target, self._encoding = file, target, encoding
+        self._target = None if target is None else str.__str__(target)  # every block is read alike
+        self._file, self._encoding = file, encoding
         self._features = file.features(target)
         self._categories = {n: c for n, c in file.categories.items() if n in self._features}
         self._empty = Table(

@@ -30,6 +30,7 @@ from privtail.schema.declared import (
     Label,
     are_numbers,
     are_truths,
+    plain,
     require_categories,
 )
 from privtail.schema.dialect import PLAIN, Dialect
@@ -115,7 +116,7 @@ class TableFile(PrivateFile):
         for option, given in (("numeric", numeric), ("drop", drop)):
             if isinstance(given, str):
                 raise InvalidInput(f"{option} must be a list of columns: {option}=[{given!r}].")
-        declared = dict(categories or {})
+        declared = {plain(name): listed for name, listed in (categories or {}).items()}
         self.numeric, self._drop = frozenset(numeric), frozenset(drop)
         self._format = Files(self.path, self.paths, dialect, self._drop)
         self.names, self.index = self._format.names, self._format.index
@@ -134,7 +135,8 @@ class TableFile(PrivateFile):
     def declaring(self, categories: Declarations) -> TableFile:
         """The same file with more categories."""
         require_categories(categories)
-        new = {n: c for n, c in categories.items() if self.categories.get(n) is not c}
+        own = {plain(name): listed for name, listed in categories.items()}
+        new = {n: c for n, c in own.items() if self.categories.get(n) is not c}
         if not new:
             return self
         self.require(new, "declared as categories")
@@ -154,7 +156,7 @@ class TableFile(PrivateFile):
         self.require([name], "of exposures")
         self.require_numeric(name)
         other = self._alike()
-        other.exposure = name
+        other.exposure = str.__str__(name)
         return other
 
     def part(self, ids: NDArray[np.int64]) -> TableFile:
@@ -204,6 +206,7 @@ class TableFile(PrivateFile):
             If the column holds neither numbers, nor text, nor Booleans, or types of numbers by file
             that only doubles hold together: two ids could be one double.
         """
+        name = str.__str__(name)  # every block is read alike
         if name in self._format.types.rounded:
             raise self.schema.rounded_ids(name)
         if not (self._format.untyped or is_plain(self.schema.type(name))):
