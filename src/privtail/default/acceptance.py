@@ -69,11 +69,11 @@ class LimitExtrapolation:
     clipping the model at the tails is released. The gain of a record is clamped at the loss of a
     margin that is off by half a scale of the target, so that far records count no more than others.
 
-    Values are clipped at r^(1 - z) lengths of their tails. Here r is `NEUTRAL_REACH`, and z is the
-    gain in standard deviations of its noise. A loss (z < 0) counts only beyond its first
-    `Tuning.significant` deviations, because hidden records cost more the farther they are.
-    `LEAST_REACH` is below 1, because slopes that fail beyond a tail often fail before it. The most
-    is `MAX_REACH`.
+    Values are clipped at r^(1 - z) lengths of their tails, and at `MAX_REACH` at most. Here r is
+    `NEUTRAL_REACH`, and z is the gain in standard deviations of its noise. A loss (z < 0) counts
+    only beyond its first s = `Tuning.significant` deviations, because hidden records cost more the
+    farther they are. Slopes that fail beyond a tail often fail before it. But clipping inside the
+    tails, at r^(s - z) lengths down to `LEAST_REACH`, changes many predictions: it needs z > s.
     """
 
     improvement: Improvement
@@ -88,7 +88,8 @@ class LimitExtrapolation:
         ranges = fit.prediction_ranges(1.0)
         gain = self.improvement.release(fit.everyone(), fit.loss, fit.w, fit.w, clamp, ranges)
         gain /= max(self.improvement.deviation(fit.problem), float(np.finfo(np.float64).tiny))
-        exponent = 1 - max(gain, min(gain + fit.tuning.significant, 0.0))
+        least = fit.tuning.significant
+        exponent = max(1 - max(gain, min(gain + least, 0.0)), min(least - gain, 0.0))
         fit.reach = max(LEAST_REACH, min(MAX_REACH, NEUTRAL_REACH ** min(exponent, MAX_REACH)))
         fit.overshoots = gain > fit.tuning.sure
         fit.report["reach"] = fit.reach
