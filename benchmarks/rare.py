@@ -1,15 +1,17 @@
 """Rare labels, coded and heavy-tailed features, counts and amounts that are mostly zero.
 
-    python -m benchmarks.rare [labels] [coded] [counts] [claims] [few] [amounts]
+    python -m benchmarks.rare [labels] [coded] [counts] [claims] [few] [amounts] [many]
         [--rows 20000] [--seeds 3]
 
 "labels": ones of 11, 5, 1 and .2 %; "coded": labels whose features hold codes or heavy tails, at
 n epsilon of 2,000 and more; "counts": means of .02 to 1; "claims": amounts of which 50 to 99.9 %
 are zero, beside features of no effect; "few": labels with 10, 5, 3 and 1 % ones at n epsilon of
-2,000; "amounts": Tweedie regression with 30 to 1,000 claims at epsilon 1. Every line has the
-private model's number and, in brackets, that of the fit without privacy (scikit-learn, standardized
-features); losses are those of test rows over the loss of the training mean ("above 1.05" is how
-often they exceed that), and "mean" is the mean prediction over the mean of the target.
+2,000; "amounts": Tweedie regression with 30 to 1,000 claims at epsilon 1; "many": three and four
+labels at n epsilon of 1,500 and 6,000, where "share" is how many, "signal" the part of the first,
+and the first number is the accuracy. Every line has the private model's number and, in brackets,
+that of the fit without privacy (scikit-learn, standardized features); losses are those of test
+rows over the loss of the training mean ("above 1.05" is how often they exceed that), and "mean" is
+the mean prediction over the mean of the target.
 """
 
 from __future__ import annotations
@@ -153,6 +155,30 @@ def of_amounts(
     return np.array([float(np.any(model.coef_)), lost[0] / lost[1], mean, 0.0, 1.0, 1.0])
 
 
+def of_many(law: str, labels: float, most: float, n: int, epsilon: float, seed: int) -> Doubles:
+    """Accuracy, log loss, and mean probability of the first label; the same of scikit-learn."""
+    rng, K, rows = np.random.default_rng(seed), int(labels), n + TESTED
+    X = rng.standard_t(2, (rows, 8)) if law == "t" else rng.normal(size=(rows, 8))
+    if law == "zeros":
+        X = (rng.random((rows, 8)) < 0.3) * rng.lognormal(1, 1.5, (rows, 8))
+    margins = 0.7 * np.tanh(X) @ rng.normal(size=(8, K))
+    margins += np.log([most, *np.full(K - 1, (1 - most) / (K - 1))])
+    y = (margins + rng.gumbel(size=margins.shape)).argmax(axis=1)
+    if law == "code":
+        X[rng.random(X.shape) < 0.02] = -999.0
+    model = DPLogisticRegression(
+        epsilon=epsilon, classes=list(range(K)), noise="simulated", random_state=seed
+    )
+    open_ = make_pipeline(StandardScaler(), LogisticRegression())
+    shares, found = np.bincount(y[:n]) / n, []
+    for fitted in (model.fit(X[:n], y[:n]), open_.fit(X[:n], y[:n])):
+        p = fitted.predict_proba(X[n:])
+        constant = log_loss(y[n:], np.tile(shares, (TESTED, 1)))
+        found += [np.mean(p.argmax(1) == y[n:]), log_loss(y[n:], p) / constant]
+        found += [fitted.predict_proba(X[:n])[:, 0].mean() / shares[0]]
+    return np.array(found)
+
+
 Case = tuple[str, Callable[..., Doubles], str, float, float, float]
 
 
@@ -170,6 +196,10 @@ def cases(rows: int) -> Iterator[Case]:
         yield "claims", of_claims, law, zeros, 0.0, epsilon
     for law, share, signal in product(("gauss", "t"), (0.1, 0.05, 0.03, 0.01), (0.0, 0.8)):
         yield "few", of_labels, law, share, signal, 2_000 / rows
+    for law, labels, most, size in product(
+        ("gauss", "t", "code", "zeros"), (3, 4), (0.5, 0.9), (1_500, 6_000)
+    ):
+        yield "many", of_many, law, labels, most, size / rows
     for claims in (30, 50, 100, 200, 400, 1_000):
         yield "amounts", of_amounts, "gauss", claims, 0.5, 1.0
 

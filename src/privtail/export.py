@@ -86,9 +86,10 @@ def _sql(model: Model) -> str:
             value = f"EXP({_between(value, -LARGEST_LOG, LARGEST_LOG)})"
         value = _known(_between(value, *model.target_range), model)
         return f"{head}\n{value} AS {_quoted('prediction')}\n"
+    ends = np.broadcast_to(model.margin_range, (len(scores), 2)).tolist()
+    scores = [_between(score, *pair) for score, pair in zip(scores, ends, strict=True)]
     if len(scores) == 1:
-        score = _between(scores[0], *model.margin_range)
-        second = f"1 / (1 + EXP(-({score})))"
+        second = f"1 / (1 + EXP(-({scores[0]})))"
         parts = [f"1 - {second}", second]
     else:
         total = " + ".join(f"EXP({score})" for score in scores)
@@ -257,7 +258,8 @@ _TWO = '''    """The probability of each label."""
     second = 0.0 if score <= -700 else 1 / (1 + math.exp(-score))
     return dict(zip({classes!r}, [1 - second, second]))'''
 _MANY = '''    """The probability of each label."""
-    all_scores = scores(row)
+    ends = [{ends}]
+    all_scores = [clipped(x, *pair) for x, pair in zip(scores(row), ends)]
     parts = [math.exp(score - max(all_scores)) for score in all_scores]
     return dict(zip({classes!r}, [part / sum(parts) for part in parts]))'''
 
@@ -270,7 +272,9 @@ def _python(model: Model) -> str:
         low, high = map(_python_number, model.margin_range)
         predict = _TWO.format(low=low, high=high, classes=list(model.classes))
     else:
-        predict = _MANY.format(classes=list(model.classes))
+        ends = np.broadcast_to(model.margin_range, (len(model.coef), 2)).tolist()
+        pairs = (f"[{_python_number(low)}, {_python_number(high)}]" for low, high in ends)
+        predict = _MANY.format(classes=list(model.classes), ends=", ".join(pairs))
     return _PROGRAM.format(
         kind=model.kind,
         functions="".join(_needed(model.encoded)),

@@ -122,6 +122,36 @@ def test_ranges_are_copies():
         )
 
 
+class Hides(PredictionRanges):
+    """Ranges that seem to be none."""
+
+    def __bool__(self):
+        return False
+
+
+def test_ranges_that_seem_to_be_none_are_copied():
+    """Where such ranges were taken as they were, their ends saw the margins of a whole block."""
+    X, y, w = np.zeros((10, 2)), np.zeros(10), np.zeros((2, 1))
+    ranges = Hides(np.full((2, 2), np.inf), (Looks(), Looks()))
+    with pytest.raises(TypeError):
+        batch(X, y).improvement(PoissonLoss(), w, w, ClampedMean(1.0), ranges)
+
+
+@pytest.mark.parametrize("shape", [(1, 2), (2, 2), (10, 2)])
+def test_ranges_of_margins_are_as_many_as_the_margins(shape):
+    """An end for each row would be one for a place in a block, and not for a record."""
+    X, y, w = np.zeros((10, 2)), np.zeros(10), np.zeros((2, 1))
+    ranges, mean = PredictionRanges(np.full((2, 2), np.inf), np.zeros(shape)), ClampedMean(1.0)
+    if shape == (1, 2):
+        batch(X, y).improvement(PoissonLoss(), w, w, mean, ranges)
+        return
+    with pytest.raises(InvalidInput, match="range"):
+        batch(X, y).improvement(PoissonLoss(), w, w, mean, ranges)
+    cut = CutLoss(loss=LogisticLoss(), lowest=(0.0,) * shape[0], highest=(1.0,) * shape[0])
+    with pytest.raises(ValueError, match="broadcast"):
+        batch(X, y).improvement(cut, w, w, mean)
+
+
 class OfAll:
     """An end of margins that depends on a whole block of records."""
 
@@ -160,7 +190,7 @@ def test_a_loss_that_changes_after_its_check_moves_one_record_alone(monkeypatch)
     monkeypatch.setattr(callbacks, "_copy", lambda loss: loss)
     monkeypatch.setattr(callbacks, "built_in", lambda loss: True)
     assert moved(ask_with_swap, X, y, X2, y) <= 1, "what is read is made a number"
-    monkeypatch.setattr(rowwise, "float", lambda x: x, raising=False)
+    monkeypatch.setattr(rowwise, "_ends", lambda end, _: end)
     assert moved(ask_with_swap, X, y, X2, y) > 1, "the twin is caught"
 
 

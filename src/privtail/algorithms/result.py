@@ -30,8 +30,9 @@ class Result:
         Noise multiplier that was used.
     unit : float
         Released scale of a numeric target; 1 where it was not asked for.
-    margin_range : tuple of float
-        Ends to which margins are clipped where counts, or two labels, are predicted.
+    margin_range : tuple of float, or ndarray of shape (K, 2)
+        Ends to which margins are clipped where counts or labels are predicted; of more than two
+        labels there may be a pair for each.
     scales, centres : ndarray of shape (d,) or None
         Released scales of the features, and what they were centred at; None where they were not
         asked for.
@@ -70,7 +71,7 @@ class Result:
     steps: int
     multiplier: float
     unit: float = 1.0
-    margin_range: tuple[float, float] = (-math.inf, math.inf)
+    margin_range: tuple[float, float] | Doubles = (-math.inf, math.inf)
     slopes: object | None = None
     notes: tuple[str, ...] = ()
     rows: tuple[float, float] = (1.0, 0.0)

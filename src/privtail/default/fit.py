@@ -82,7 +82,8 @@ class Fit:
     w : (rows, K) the model; its last row is the intercept.
     intercept_only : (rows, K) the model where the descent begins, and that the acceptance test
         compares with. It is returned with an intercept that is lower by ``excess_move``.
-    margin_range : predicted margins of two labels, or logarithms of amounts, are clipped to it.
+    margin_range : predicted margins of labels, (2,) or (K, 2), or logarithms of amounts, are
+        clipped to it.
     reach : features, and predictions of numbers, are clipped at this multiple of the length of
         their tails. `LimitExtrapolation` chooses it for numbers; otherwise it stays `MAX_REACH`.
 
@@ -124,7 +125,7 @@ class Fit:
     steps: int = 0
     w: Doubles = field(init=False)
     shrinkage: Doubles = field(init=False)
-    margin_range: tuple[float, float] = (-math.inf, math.inf)
+    margin_range: tuple[float, float] | Doubles = (-math.inf, math.inf)
     reach: float = MAX_REACH
     decision: Decision = field(default_factory=Decision)
     overshoots: bool = False

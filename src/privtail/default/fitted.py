@@ -37,7 +37,7 @@ class FittedSlopes:
     w: Doubles
     intercept_only: Doubles
     shrinkage: Doubles
-    margin_range: tuple[float, float]
+    margin_range: tuple[float, float] | Doubles
     exposure: float
     decision: Decision
     standard: Standardization

@@ -17,6 +17,7 @@ from privtail.default.tuning import Tuning
 from privtail.losses import LabelProbability, WeightedLoss, cut_to
 from privtail.losses.label_margins import (
     Candidate,
+    Ends,
     best_factor,
     longest_without_loss,
     unclamped,
@@ -36,9 +37,9 @@ Doubles = NDArray[np.float64]
 class CountLabels:
     """Releases the counts of the labels. The intercept-only model predicts their frequencies.
 
-    If all rows may count, counts move by equal numbers until they add up to n. Margins of two
-    labels are clipped where a probability is the noise of a count over n, because the release
-    cannot tell smaller probabilities from 0.
+    If all rows may count, counts move by equal numbers until they add up to n. The release cannot
+    tell a probability below the noise of a count over n from 0. So log-odds of two labels end
+    there, and margins of more labels at half of that or, if it is farther, at the margin here.
 
     **Privacy.** One Gaussian release of a histogram of l2 sensitivity sqrt 2.
     """
@@ -68,9 +69,9 @@ class CountLabels:
         difference = float(np.ptp(np.append(0.0, fit.intercept_only[problem.d :])))
         fit.rarest_label = float(len(counts) * counts.min() / counts.sum())
         fit.labels_even = difference + noise <= fit.tuning.even_log_odds
-        if problem.outputs == 1:
-            most = math.log(max(2.0, problem.n / max(1.0, std)))
-            fit.margin_range = -most, most
+        most, base = math.log(max(2.0, problem.n / max(1.0, std))), fit.intercept_only[-1]
+        lows, highs = np.minimum(base, -most / 2), np.maximum(base, most / 2)
+        fit.margin_range = (-most, most) if len(base) == 1 else np.column_stack([lows, highs])
 
     def _event(self, problem: Problem) -> Event:
         return self.noise.event(problem.histogram(1, _labels(problem) - 1))
@@ -84,13 +85,13 @@ class AcceptLabels:
     Three mean gains over the base are released:
 
     - of margins shrunk so far that a typical one moves by `Tuning.small_gain`, where gains are
-      clamped: it detects a weak signal. Margins of two labels are cut where a gain is clamped;
+      clamped: it detects a weak signal. Margins are cut where a gain is clamped;
     - of all the margins;
-    - for two labels, of margins cut at half of `Tuning.far_gain` log-odds from the intercept-only
-      model, so that a code such as -999 in a feature makes no prediction certain. For more labels,
-      of a quarter of the margins.
+    - of margins cut at half of `Tuning.far_gain` log-odds from the intercept-only model, so that a
+      code such as -999 in a feature makes no prediction certain.
 
-    `label_decision` follows from the three numbers.
+    Each of more than two margins may move by half of what log-odds of two labels may, because two
+    margins can move in opposite directions. `label_decision` follows from the three numbers.
     """
 
     improvement: Improvement
@@ -107,48 +108,55 @@ class AcceptLabels:
         middle = float(base[d:].sum()) if fit.problem.outputs == 1 else margin_gap(base[d:])
         principal = fit.preconditioner.principal_coordinates(fit.w[:d], len(fit.w))
         typical = float(np.linalg.norm(principal))
-        candidates = self._candidates(fit, typical)
+        candidates = self._candidates(fit, typical, middle)
+        centres, (lows, highs) = base[d:].sum(axis=0), np.transpose(fit.margin_range)
+
+        def margin_range(ends: Ends) -> Doubles:
+            """The ends of log-odds as ends of margins: of two labels they are the same."""
+            halves = (np.array(ends) - middle) / 2
+            moved = np.clip(centres + halves[:, None], lows, highs).T
+            return np.array(ends) if fit.problem.outputs == 1 else moved
+
         gains = np.array([
             self.improvement.release(
-                batch, cut_to(fit.loss, each.ends), base + each.factor * (fit.w - base), base,
-                each.clamp,
+                batch, cut_to(fit.loss, margin_range(each.ends)),
+                base + each.factor * (fit.w - base), base, each.clamp,
             )
             for each in candidates
         ])  # fmt: skip
         if deviation == 0:
             return
-        fit.decision, fit.margin_range = label_decision(
+        fit.decision, ends = label_decision(
             candidates, gains, deviation, typical, middle, fit.tuning,
             even=even and not isinstance(fit.loss, WeightedLoss), weight=max(_weights(fit)),
         )  # fmt: skip
+        fit.margin_range = margin_range(ends)
         fit.w = base + fit.decision.margin_factor * (fit.w - base)
 
     @staticmethod
-    def _candidates(fit: Fit, typical: float) -> tuple[Candidate, ...]:
+    def _candidates(fit: Fit, typical: float, middle: float) -> tuple[Candidate, ...]:
         """The three candidates; ``typical`` is the root mean square of the fitted margins."""
-        near, far, margins = fit.tuning.small_gain, fit.tuning.far_gain, fit.margin_range
+        near, far, weights = fit.tuning.small_gain, fit.tuning.far_gain, _weights(fit)
         small = min(1.0, near / typical) if typical > 0 else 1.0
-        first, last = Candidate(small, near, margins), Candidate(0.25, far, margins)
+        move, most = 2 * near / max(weights), math.inf
+        first = middle - move, middle + move
         if fit.problem.outputs == 1:
-            middle = float(fit.intercept_only[fit.problem.d :].sum())
-            low, high = np.clip([middle - far / 2, middle + far / 2], *margins)
-            last = Candidate(1.0, far, (float(low), float(high)))
-            base = 0.0 if fit.labels_even else middle
-            first = first._replace(ends=unclamped(base, near, _weights(fit)))
-        return first, Candidate(1.0, far, margins), last
+            first, most = unclamped(middle, near, weights), float(np.max(fit.margin_range))
+        low, high = np.clip([middle - far / 2, middle + far / 2], -most, most).tolist()
+        whole, cut = Candidate(1.0, far, (-most, most)), Candidate(1.0, far, (low, high))
+        return Candidate(small, near, first), whole, cut
 
 
 def label_decision(
     candidates: Sequence[Candidate], gains: Doubles, deviation: float, typical: float,
     middle: float, tuning: Tuning, *, even: bool, weight: float = 1.0,
-) -> tuple[Decision, tuple[float, float]]:  # fmt: skip
+) -> tuple[Decision, Ends]:  # fmt: skip
     """The decision on slopes of labels, and the ends of the margins, from released gains alone.
 
     Margins are multiplied by the factor of `best_factor`. Whole margins, cut at the ends of the
     last candidate, are taken instead if they likely gain more. If no gain is significant, the
-    factor is that of the first candidate. Margins of two labels are cut by `_cut`, unless whole
-    ones gain significantly. With more labels, the factor is at most the largest whose own gain is
-    no significant loss.
+    factor is that of the first candidate. Margins are cut by `_cut`, unless whole ones gain
+    significantly, and at the ends of the last candidate if whole ones likely gain less there.
 
     Slopes are kept if gains are significant together, or if the first and the largest other one are
     likely. If labels are ``even`` (about equally frequent), the base predicts by chance. Slopes are
@@ -156,35 +164,32 @@ def label_decision(
 
     Parameters
     ----------
-    candidates : the small factor, the whole margins, others; those with other ends come last.
+    candidates : the small factor, the whole margins, the cut ones.
     gains : of the candidates, in units of their clamps.
     deviation : of the noise of a gain, in the same units.
     typical : root mean square of the fitted margins.
     middle : log-odds of the base: of the second of two labels, else of the most frequent one.
     weight : the largest weight of a label.
     """
-    ends = candidates[1].ends
-    uncut = [candidates[0], *(each for each in candidates[1:] if each.ends == ends)]
-    own = gains[: len(uncut)]
-    factor, best, significance, std = best_factor(uncut, own, deviation, typical, middle)
-    best = max(best / uncut[-1].clamp, float(own[1:].max()))
-    for each, gain in zip(candidates[len(uncut) :], gains[len(uncut) :], strict=True):
-        if gain > best + tuning.likely * deviation:
-            std, factor, ends = math.hypot(std, each.factor - factor), each.factor, each.ends
-            best, significance = float(gain), float(gain) / deviation
+    first, whole, cut = candidates
+    ends, own = whole.ends, gains[:2]
+    factor, best, significance, std = best_factor((first, whole), own, deviation, typical, middle)
+    best = max(best / whole.clamp, float(gains[1]))
+    if gains[2] > best + tuning.likely * deviation:
+        std, factor, ends = math.hypot(std, cut.factor - factor), cut.factor, cut.ends
+        best, significance = float(gains[2]), float(gains[2]) / deviation
     near, far = float(gains[0]) / deviation, best / deviation
     significant = significance > bonferroni(tuning.significant)
     kept = significant or min(near, far) > tuning.likely
     kept = kept or (even and near > -tuning.significant)
     if not significant:
-        factor, std = candidates[0].factor, 0.0
+        factor, std = first.factor, 0.0
     decision = Decision(kept, significant, (near, far), factor, std)
-    least = tuning.significant * deviation
-    if len(uncut) == len(candidates):
-        return _without_losses(decision, uncut[1:], gains[1:], least), ends
-    if ends == candidates[1].ends and gains[1] <= least:
-        decision, reach = _cut(decision, candidates[0], gains, typical, middle, tuning, weight)
+    if ends == whole.ends and gains[1] <= tuning.significant * deviation:
+        decision, reach = _cut(decision, first, gains, typical, middle, tuning, weight)
         ends = tuple(np.clip(middle + reach, *ends).tolist())
+    if gains[2] > gains[1] + tuning.likely * deviation:
+        ends = tuple(np.clip(ends, *cut.ends).tolist())
     return decision, ends
 
 
@@ -192,7 +197,7 @@ def _cut(
     decision: Decision, first: Candidate, gains: Doubles, typical: float, middle: float,
     tuning: Tuning, weight: float,
 ) -> tuple[Decision, Doubles]:  # fmt: skip
-    """The decision on margins of two labels, and the ends of their difference from the base.
+    """The decision on margins, and the ends of the difference of log-odds from the base.
 
     With heavy tails of features some are far longer than ``typical``, and the first gain is clamped
     before their losses. So they end at `Tuning.sure` typical lengths. If whole margins lose, many
@@ -205,15 +210,6 @@ def _cut(
     most = decision.margin_factor / first.factor
     times = longest_without_loss(middle, ends, gain, most, weight)
     return replace(decision, margin_factor=times * first.factor), times * ends
-
-
-def _without_losses(
-    decision: Decision, candidates: Sequence[Candidate], gains: Doubles, least: float
-) -> Decision:
-    """The decision with a factor that does not lose more than ``least``; no slopes if all do."""
-    factors = [each.factor for each, gain in zip(candidates, gains, strict=True) if gain >= -least]
-    factor = min(decision.margin_factor, max(factors, default=decision.margin_factor))
-    return replace(decision, kept=decision.kept and bool(factors), margin_factor=factor)
 
 
 @dataclass(frozen=True)
@@ -241,6 +237,9 @@ class MatchFrequencies:
             margins, ends = np.append(0.0, sign * margins), np.sort(sign * ranges.margins)
             ranges, most = replace(ranges, margins=ends), float(expit(ends[1]))
         each = [np.roll(sign * fit.w, -label, axis=1) for label in range(problem.outputs)]
+        if ranges.margins.ndim == 2:
+            rolled = [np.roll(ranges.margins, -label, axis=0) for label in range(len(each))]
+            ranges = replace(ranges, margins=np.concatenate(rolled))
         probability, mean = LabelProbability(outputs=problem.outputs), BoundedMean(most)
         scores = fit.everyone().scores(probability, each, mean, ranges)
         means = scores.release(self.noise) / usable

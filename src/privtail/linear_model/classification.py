@@ -21,7 +21,7 @@ from privtail.linear_model.fitting import PrivateLinearModel, require_number
 from privtail.linear_model.partitionwise import partitionwise
 from privtail.linear_model.planning import enough
 from privtail.losses import LogisticLoss, Loss, MultinomialLoss, WeightedLoss
-from privtail.model.predicting import Link, label_array, likely_labels, probabilities
+from privtail.model.predicting import Link, cut, label_array, likely_labels, probabilities
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.mechanisms.labels import StabilityHistogram
@@ -84,9 +84,9 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted as in scikit-learn (numbers before text). Columns of probabilities are in
         this order, and a score of two classes is that of the second.
-    margin_range_ : ndarray of shape (2,)
-        The least and the largest score of two classes, to which scores are clipped; infinite where
-        nothing was released of it.
+    margin_range_ : ndarray of shape (2,) or (n_classes, 2)
+        The least and the largest score, to which scores are clipped: of the second of two classes,
+        or of each of more. Infinite where nothing was released of it.
     """
 
     link: ClassVar[Link] = "logit"
@@ -327,8 +327,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         Returns
         -------
         ndarray of shape (rows,) or (rows, n_classes)
-            With two classes, the score of the second: X coef^T + intercept, clipped to
-            ``margin_range_``. NaN where a number of the row is missing or not finite.
+            X coef^T + intercept, clipped to ``margin_range_``; with two classes, the score of the
+            second. NaN where a number of the row is missing or not finite.
 
         Raises
         ------
@@ -338,7 +338,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             If ``fit`` was not called before.
         """
         scores = self._margins(X)
-        return scores[:, 0].clip(*self.margin_range_) if len(self.classes_) == 2 else scores
+        return cut(scores[:, 0] if len(self.classes_) == 2 else scores, self.margin_range_)
 
     @partitionwise
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""How long margins of two labels should be: what models with shorter margins gain in log loss."""
+"""How long margins of labels should be: what models with shorter margins gain in log loss."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ from scipy.special import expit
 Doubles = NDArray[np.float64]
 
 
+Ends = tuple[float, float]
+"""The least and the largest log-odds: of the second of two labels, or of the most frequent one."""
+
+
 class Candidate(NamedTuple):
     """A model of labels whose mean gain over the base is released.
 
@@ -22,12 +26,10 @@ class Candidate(NamedTuple):
 
     factor: float
     clamp: float
-    ends: tuple[float, float]
+    ends: Ends
 
 
-def unclamped(
-    middle: float, clamp: float, weights: Sequence[float] = (1.0, 1.0)
-) -> tuple[float, float]:
+def unclamped(middle: float, clamp: float, weights: Sequence[float] = (1.0, 1.0)) -> Ends:
     """The margins of two labels between which no gain over the margin ``middle`` is clamped.
 
     Beyond them a label may lose more than a clamp, and the more frequent one gain it. So far

@@ -6,6 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from privtail.errors import InvalidInput
 from privtail.losses.amounts import PoissonLoss, TweedieLoss
 from privtail.losses.categorical import LogisticLoss, MultinomialLoss
@@ -96,12 +99,13 @@ class WeightedLoss(_Wrapper, RowwiseLoss):
 class CutLoss(_Wrapper, RowwiseLoss):
     """``loss`` of margins cut to [``lowest``, ``highest``], as predictions are: no descent on it.
 
-    Its derivatives are those of the loss where the cut leads, not zero beyond.
+    With K margins there may be K ends. Its derivatives are those of the loss where the cut leads,
+    not zero beyond.
     """
 
     loss: LogisticLoss | MultinomialLoss | PoissonLoss | TweedieLoss | WeightedLoss
-    lowest: float
-    highest: float
+    lowest: float | tuple[float, ...]
+    highest: float | tuple[float, ...]
 
     rowwise: ClassVar[Rowwise] = CUT
     name: ClassVar[str] = "cut"
@@ -114,12 +118,17 @@ class CutLoss(_Wrapper, RowwiseLoss):
             raise InvalidInput("Margins are cut for a loss of labels, counts or amounts alone.")
 
 
-def cut_to(loss: Loss, ends: tuple[float, float]) -> Loss:
-    """``loss`` of margins that are cut, if it is one of labels or amounts and there are ends."""
-    if ends != (-math.inf, math.inf) and isinstance(
+def cut_to(loss: Loss, ends: ArrayLike) -> Loss:
+    """``loss`` of margins that are cut, if it is one of labels or amounts and there are ends.
+
+    ``ends`` are one pair (2,), or a pair for each margin (K, 2).
+    """
+    pairs = np.asarray(ends, dtype=np.float64)
+    if np.isfinite(pairs).any() and isinstance(
         loss, LogisticLoss | MultinomialLoss | PoissonLoss | TweedieLoss | WeightedLoss
     ):
-        return CutLoss(loss=loss, lowest=ends[0], highest=ends[1])
+        low, high = np.atleast_2d(pairs).T.tolist()
+        return CutLoss(loss=loss, lowest=tuple(low), highest=tuple(high))
     return loss
 
 

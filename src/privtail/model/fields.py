@@ -36,9 +36,11 @@ def endless(count: int) -> Doubles:
 # --- writing --------------------------------------------------------------------------------------
 
 
-def nullable(ranges: Doubles) -> list[list[float | None]]:
+def nullable(ranges: Doubles) -> Any:
     """Ends as JSON has them: null where there is none."""
-    return [[end if np.isfinite(end) else None for end in pair] for pair in ranges.tolist()]
+    found = ranges.astype(object)
+    found[~np.isfinite(ranges)] = None
+    return found.tolist()
 
 
 def deviations_to_json(std: Doubles, shape: tuple[int, ...]) -> Any:
@@ -135,6 +137,14 @@ def ranges(name: str, content: Any, count: int) -> Doubles:
     if given.shape != found.shape or not (found[:, 0] <= found[:, 1]).all():
         raise InvalidInput(f"The field {name!r} must hold {count} pairs of a low and a high end.")
     return found
+
+
+def margin_range(content: Any, outputs: int) -> Doubles:
+    """One pair of ends for all margins, or one for each."""
+    if np.ndim(_array(content)) == 2:
+        return ranges("margin_range", content, outputs)
+    one: Doubles = ranges("margin_range", [content], 1)[0]
+    return one
 
 
 def _array(content: Any) -> Doubles:

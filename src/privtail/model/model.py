@@ -24,6 +24,7 @@ from privtail.model.predicting import (
     GENERALIZED,
     LINKS,
     Link,
+    cut,
     expected_counts,
     label_array,
     likely_labels,
@@ -109,8 +110,8 @@ class Model:
         farther than what was released of them. Infinite by default.
     target_range : ndarray of shape (2,)
         Ends to which predictions of numbers and counts are clipped.
-    margin_range : ndarray of shape (2,)
-        Ends to which scores of two classes are clipped.
+    margin_range : ndarray of shape (2,) or (n_classes, 2)
+        Ends to which scores of classes are clipped, for more than two of each class.
     noise_std, sampling_std : ndarray of shape (K, n_features)
         Standard deviations of what noise, and the sampling of the rows, did to ``coef``. Infinite
         for a feature that is not used, NaN where not known.
@@ -336,7 +337,7 @@ class Model:
         ndarray of shape (rows,) or (rows, n_classes)
         """
         scores = scores_of(designs, self.coef, self.intercept, self.feature_range)
-        return scores[:, 0].clip(*self.margin_range) if len(self.coef) == 1 else scores
+        return cut(scores[:, 0] if len(self.coef) == 1 else scores, self.margin_range)
 
     def gaps(self) -> Gaps:
         """A count of what is missing in `designs`, which pass through it."""
@@ -458,11 +459,11 @@ class Model:
             "coef": self.coef.tolist(),
             "intercept": self.intercept.tolist(),
             "feature_range": fields.nullable(self.feature_range),
-            "target_range": fields.nullable(self.target_range[None])[0],
-            "margin_range": fields.nullable(self.margin_range[None])[0],
+            "target_range": fields.nullable(self.target_range),
+            "margin_range": fields.nullable(self.margin_range),
             "noise_std": fields.deviations_to_json(self.noise_std, self.coef.shape),
             "sampling_std": fields.deviations_to_json(self.sampling_std, self.coef.shape),
-            **({"fill": fields.nullable(self.fill[None])[0]} if self.encoded.optional else {}),
+            **({"fill": fields.nullable(self.fill)} if self.encoded.optional else {}),
             **({} if self.power is None else {"power": self.power}),
             **({} if self.quantile is None else {"quantile": float(self.quantile)}),
             **({} if self.exposure is None else {"exposure": self.exposure}),
@@ -527,7 +528,7 @@ class Model:
             link=link,
             feature_range=fields.ranges("feature_range", content.get("feature_range"), features),
             target_range=fields.ranges("target_range", [content.get("target_range")], 1)[0],
-            margin_range=fields.ranges("margin_range", [content.get("margin_range")], 1)[0],
+            margin_range=fields.margin_range(content.get("margin_range"), outputs),
             noise_std=fields.deviations("noise_std", content, (outputs, features)),
             sampling_std=fields.deviations("sampling_std", content, (outputs, features)),
             encoding=encoding,

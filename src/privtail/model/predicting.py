@@ -52,6 +52,11 @@ def scores_of(
     return np.concatenate(scores)
 
 
+def cut(scores: NDArray[np.float64], ends: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scores clipped to one pair of ends (2,), or each of K (rows, K) to its own (K, 2)."""
+    return np.clip(scores, ends[..., 0], ends[..., 1])
+
+
 def _clipped(
     features: Any, lows: NDArray[np.float64], highs: NDArray[np.float64]
 ) -> tuple[Any, NDArray[np.float64]]:

@@ -108,7 +108,7 @@ class Batch:
         """
         mean = _bounded(mean, "derivatives")
         term = questions.Derivatives(
-            self._core_loss(loss), self._parameters(w), mean.range, _copied(ranges)
+            self._core_loss(loss), self._parameters(w), mean.range, self._ranges(ranges)
         )
         sums = self._sums(term, (mean.blocks, 1, self.problem.outputs), rows=0)
         return self._answer(median(sums), self.problem.derivatives(mean))
@@ -129,14 +129,15 @@ class Batch:
     ) -> Sensitive:  # fmt: skip
         """Robust mean of the losses at each candidate w, one number per candidate.
 
-        ``ranges`` clip features and margins first. Sensitivity: blocks x bound / n per candidate,
-        because each loss is forced onto [0, bound], the range of ``mean``. All scores move in the
-        same direction if a record is emptied.
+        ``ranges`` clip features first, and margins, of which each candidate may have its own.
+        Sensitivity: blocks x bound / n per candidate, because each loss is forced onto [0, bound],
+        the range of ``mean``. All scores move in the same direction if a record is emptied.
         """
         mean = checked_mean(mean)
         answer = self.problem.scores(len(candidates), mean)
         called, points = self._core_loss(loss), tuple(self._parameters(w) for w in candidates)
-        term = questions.Scores(called, points, cast(Interval, mean.range), _copied(ranges))
+        ranges = self._ranges(ranges, len(points))
+        term = questions.Scores(called, points, cast(Interval, mean.range), ranges)
         return self._answer(median(self._sums(term, (mean.blocks, len(points), 1))), answer)
 
     def improvement(
@@ -153,7 +154,7 @@ class Batch:
         answer = self.problem.improvement(mean)
         points = self._parameters(w), self._parameters(base)
         box = cast(Interval, mean.range)
-        term = questions.Improvement(self._core_loss(loss), *points, box, _copied(ranges))
+        term = questions.Improvement(self._core_loss(loss), *points, box, self._ranges(ranges))
         return self._answer(median(self._sums(term, (mean.blocks, 1, 1))), answer)
 
     def separations(self, loss: Loss, w: ArrayLike, mean: RobustMean) -> Sensitive:
@@ -297,6 +298,15 @@ class Batch:
             raise InvalidInput(f"w needs shape {shape}, got {array.shape}.")
         return array
 
+    def _ranges(self, ranges: Any, candidates: int = 1) -> PredictionRanges | None:
+        """A checked copy that nobody else holds."""
+        if ranges is None:
+            return None
+        own = PredictionRanges.of(ranges.features, ranges.margins)
+        if own.margins.shape not in ((2,), (candidates * self.problem.outputs, 2)):
+            raise InvalidInput("Give one range for all margins, or one for each of them.")
+        return own
+
     def _require_everyone(self, what: str) -> None:
         if not self._everyone or self.problem.most != self.problem.n:
             raise InvalidInput(f"Ask for {what} in a round of Everyone: no theorem covers others.")
@@ -366,8 +376,3 @@ def ascending(edges: ArrayLike, columns: int) -> Doubles:
     if cuts.size == 0 or not (np.diff(cuts) > 0).all():
         raise InvalidInput("edges must be strictly ascending lists of numbers.")
     return np.broadcast_to(cuts, (columns, cuts.shape[-1]))
-
-
-def _copied(ranges: PredictionRanges | None) -> PredictionRanges | None:
-    """A checked copy that nobody else holds."""
-    return ranges and PredictionRanges.of(ranges.features, ranges.margins)

@@ -72,7 +72,7 @@ class PredictionRanges:
 
     Attributes
     ----------
-    features : (d, 2), of mapped columns. margins : (2,).
+    features : (d, 2), of mapped columns. margins : (2,), or (m, 2) with a pair for each margin.
     """
 
     features: Doubles
@@ -82,10 +82,16 @@ class PredictionRanges:
     def of(cls, features: ArrayLike, margins: ArrayLike) -> Self:
         """Checked private copies of pairs of a low and a high end."""
         ranges = cls(_copy(features), _copy(margins))
-        for pairs in (ranges.features, ranges.margins[None]):
+        for pairs in (ranges.features, np.atleast_2d(ranges.margins)):
             if not (pairs.ndim == 2 and pairs.shape[1] == 2 and (pairs[:, 0] <= pairs[:, 1]).all()):
                 raise InvalidInput("Ranges must be pairs of a low and a high end.")
         return ranges
+
+    def clip(self, margins: Doubles, first: int = 0) -> Doubles:
+        """Margins (rows, m), clipped; of several pairs, to those from the ``first`` on."""
+        part = slice(first, first + margins.shape[1]) if self.margins.ndim > 1 else ...
+        ends = self.margins[part]
+        return np.clip(margins, ends[..., 0], ends[..., 1])
 
 
 class MappedRows:

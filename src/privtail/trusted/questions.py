@@ -54,7 +54,7 @@ class Block:
     exposures: Doubles | None = None
 
     def margins(
-        self, w: Doubles, ranges: PredictionRanges | None = None
+        self, w: Doubles, ranges: PredictionRanges | None = None, first: int = 0
     ) -> tuple[Doubles, Doubles, NDArray[np.bool_]]:
         """Margins, clipped to the ranges of a prediction; squared norms; which rows are finite.
 
@@ -66,7 +66,7 @@ class Block:
         if ranges is not None and np.isfinite(ranges.features).any():
             rows = rows.clipped(ranges.features)
         margins, squares, valid = rows.margins(w[:d], b)
-        margins = margins if ranges is None else np.clip(margins, *ranges.margins)
+        margins = margins if ranges is None else ranges.clip(margins, first)
         if self.exposures is not None:
             logs = np.empty(len(margins))
             kernels.logarithms(np.ascontiguousarray(self.exposures), logs)
@@ -216,7 +216,7 @@ class Scores:
         bits, outputs = block.problem.bits, block.problem.outputs
         for first in range(0, len(self.points), TILE):
             tile = self.points[first : first + TILE]
-            margins, _, counted = block.margins(np.hstack(tile), self.ranges)
+            margins, _, counted = block.margins(np.hstack(tile), self.ranges, first * outputs)
             margins, targets = margins.reshape(-1, outputs), np.repeat(block.y, len(tile))
             with np.errstate(all="ignore"):
                 values = self.loss.values(margins, targets) / self.range.radius

@@ -71,7 +71,7 @@ class LinearModel:
     ----------
     coef : (K, d). intercept : (K,).
     feature_range : (d, 2), to which features are clipped.
-    margin_range, target_range : (2,), to which a single margin, and a number, are clipped.
+    margin_range, target_range : (2,) or (K, 2), and (2,), to which margins and numbers are clipped.
     link : ``"identity"``, ``"log"`` or ``"logit"``.
     names, categories : the columns that are read from X; None if X has no column names.
     encoding, fill : the encoding of columns as features, as in `privtail.model.Model`.
@@ -127,9 +127,9 @@ class LinearModel:
         margins, _, counted = rows.margins(np.ascontiguousarray(self.coef.T), self.intercept)
         margins[~counted] = np.nan
         if self.link == "logit":
+            margins = np.clip(margins, self.margin_range[..., 0], self.margin_range[..., 1])
             if len(self.coef) == 1:
-                score = np.clip(margins, *self.margin_range)
-                margins = np.hstack([np.zeros_like(score), score])
+                margins = np.hstack([np.zeros_like(margins), margins])
             return np.asarray(log_softmax(margins, axis=1))
         numbers = margins[:, 0]
         if self.link == "log":

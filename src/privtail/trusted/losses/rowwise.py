@@ -134,9 +134,14 @@ def _weighted(
 def _cut(
     which: _Which, loss: Any, margins: Doubles, y: Doubles, *, held: Rowwise | None = None
 ) -> Doubles:
-    margins = np.clip(margins, float(loss.lowest), float(loss.highest))
+    margins = np.clip(margins, *(_ends(end, margins) for end in (loss.lowest, loss.highest)))
     found: Doubles = getattr(held or loss.loss.rowwise, which)(loss.loss, margins, y)
     return found
+
+
+def _ends(end: Any, margins: Doubles) -> Doubles:
+    """A plain copy of one end of all margins, or of one for each: never of one for each row."""
+    return np.broadcast_to(np.array(end, np.float64), margins.shape[1:])
 
 
 WEIGHTED = Rowwise(partial(_weighted, "values"), partial(_weighted, "derivatives"))
