@@ -38,8 +38,9 @@ class CountLabels:
     """Releases the counts of the labels. The intercept-only model predicts their frequencies.
 
     If all rows may count, counts move by equal numbers until they add up to n. The release cannot
-    tell a probability below the noise of a count over n from 0. So log-odds of two labels end
-    there, and margins of more labels at half of that or, if it is farther, at the margin here.
+    tell a probability below the noise of a count over n from 0: log-odds of two labels end there.
+    Margins of K labels end at half of that below zero and at 1 - 1 / K of it above, the margin of a
+    label that is so far from all others, or at the margin of this model.
 
     **Privacy.** One Gaussian release of a histogram of l2 sensitivity sqrt 2.
     """
@@ -70,8 +71,8 @@ class CountLabels:
         fit.rarest_label = float(len(counts) * counts.min() / counts.sum())
         fit.labels_even = difference + noise <= fit.tuning.even_log_odds
         most, base = math.log(max(2.0, problem.n / max(1.0, std))), fit.intercept_only[-1]
-        lows, highs = np.minimum(base, -most / 2), np.maximum(base, most / 2)
-        fit.margin_range = (-most, most) if len(base) == 1 else np.column_stack([lows, highs])
+        ends = np.minimum(base, -most / 2), np.maximum(base, most * (1 - 1 / len(counts)))
+        fit.margin_range = (-most, most) if len(base) == 1 else np.column_stack(ends)
 
     def _event(self, problem: Problem) -> Event:
         return self.noise.event(problem.histogram(1, _labels(problem) - 1))
