@@ -172,8 +172,7 @@ def label_decision(
     middle : log-odds of the base: of the second of two labels, else of the most frequent one.
     weight : the largest weight of a label.
     """
-    first, whole, cut = candidates
-    ends, own = whole.ends, gains[:2]
+    (first, whole, cut), ends, own = candidates, candidates[1].ends, gains[:2]
     factor, best, significance, std = best_factor((first, whole), own, deviation, typical, middle)
     best = max(best / whole.clamp, float(gains[1]))
     if gains[2] > best + tuning.likely * deviation:
