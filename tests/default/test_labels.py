@@ -343,7 +343,14 @@ def test_frequencies_are_matched_with_every_label_in_its_own_range():
     assert len(np.unique(model.margin_range_[:, 0])) == 3
     means = model.predict_proba(X).mean(axis=0)
     assert means == pytest.approx(np.bincount(y) / 20_000, abs=0.01)
+    raw = np.clip(X, *model.feature_range_.T) @ model.coef_.T + model.intercept_
+    best = raw.clip(*model.margin_range_.T)[np.arange(len(raw)), raw.argmax(axis=1)]
+    top = best == raw.clip(*model.margin_range_.T).max(axis=1)
+    assert (model.predict(X) == raw.argmax(axis=1))[top].all(), (
+        "clipping makes no other label first"
+    )
     evaluated = of_estimator(model).predictions(X[:500], 3)
+    assert (evaluated.argmax(axis=1) == model.predict(X[:500])).all()
     assert np.exp(evaluated) == pytest.approx(model.predict_proba(X[:500]))
 
 

@@ -53,8 +53,14 @@ def scores_of(
 
 
 def cut(scores: NDArray[np.float64], ends: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scores clipped to one pair of ends (2,), or each of K (rows, K) to its own (K, 2)."""
-    return np.clip(scores, ends[..., 0], ends[..., 1])
+    """Scores clipped to one pair of ends (2,), or each of K (rows, K) to its own (K, 2).
+
+    Of equal scores, the one that was largest before stays so, by 1e-12.
+    """
+    found = np.clip(scores, ends[..., 0], ends[..., 1])
+    if scores.ndim == 2:
+        found[np.arange(len(found)), scores.argmax(axis=1)] += 1e-12
+    return found
 
 
 def _clipped(

@@ -127,9 +127,12 @@ class LinearModel:
         margins, _, counted = rows.margins(np.ascontiguousarray(self.coef.T), self.intercept)
         margins[~counted] = np.nan
         if self.link == "logit":
+            largest = np.arange(len(margins)), margins.argmax(axis=1)
             margins = np.clip(margins, self.margin_range[..., 0], self.margin_range[..., 1])
             if len(self.coef) == 1:
                 margins = np.hstack([np.zeros_like(margins), margins])
+            else:
+                margins[largest] += 1e-12  # of labels that are clipped alike, as `predict` does
             return np.asarray(log_softmax(margins, axis=1))
         numbers = margins[:, 0]
         if self.link == "log":
