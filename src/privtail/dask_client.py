@@ -16,8 +16,8 @@ def workers(client: Any) -> AbstractContextManager[Any]:
     Parameters
     ----------
     client : distributed.Client
-        A client that waits, ``asynchronous=False``. Outside ``with`` the one that was made last
-        computes.
+        A client with ``asynchronous=False``. Outside ``with`` the client that was made last is
+        used.
 
     Returns
     -------

@@ -86,11 +86,11 @@ class TimeLeft:
 
 @contextmanager
 def progress_bar(text: str = "privtail") -> Iterator[None]:
-    """Show the rounds of all that happens inside as a bar with the time left.
+    """Show the rounds of all calls inside ``with`` as a bar with the time left.
 
-    With tqdm installed it is the bar of ``tqdm.auto``: in a notebook a widget where ipywidgets is
-    there. Without tqdm, ten lines a fit on standard error. The numbers are public: they come from
-    the plan.
+    With tqdm installed it is the bar of ``tqdm.auto``, which is a widget in a notebook with
+    ipywidgets. Without tqdm a fit writes ten lines to standard error. The numbers are public: they
+    come from the plan.
 
     Parameters
     ----------

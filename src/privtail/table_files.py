@@ -31,27 +31,29 @@ def open_table(
 ) -> TableFile:
     """Parquet, CSV or Arrow files to fit on, read in blocks and never whole in memory.
 
-    Many files are one table: their rows follow each other in the sorted order of the paths, so a
-    fit gives the same bits as on one file or on a data frame of these rows. All files are of one
-    format and have the same columns of the same types, as their footers or headers say; this is
-    checked here, and no record decides it. Columns may stand in another order, and dictionaries
-    may differ, since categories are declared. Files that are added to a folder later do not count.
+    Many files are one table: their rows follow each other in the sorted order of the paths. Apart
+    from the noise, a fit gives the same result, to the last bit, as on one file or on a data frame
+    of these rows. All files have one format and the same columns of the same types, as their
+    footers or headers say. This is checked here, without a look at the rows. Columns may stand in
+    another order, and dictionaries may differ, since categories are declared. Files that are added
+    to a folder later do not count.
 
-    A column that one file holds without values (type null) has the type of the other files; whole
-    numbers in one and doubles in another are doubles (and no ids of persons).
+    If a column has no values in one file (type null), it has the type of the other files. If it
+    holds whole numbers in one file and doubles in another, it holds doubles, and cannot hold ids of
+    persons.
 
-    Names of folders, such as ``year=2024/`` of Hive, are read only if they are declared: they tell
-    who exists, and a statement says then that they are public.
+    Names of folders, such as ``year=2024/`` of Hive, show which values occur. They are read only if
+    they are declared, and a statement then says that they are public.
 
     In folders and patterns, names that begin with ``.`` or ``_`` do not count. A URL such as
     ``s3://bucket/claims/`` is read by fsspec (``pip install 'privtail[remote]'``, and the package
-    of that file system) or PyArrow, which look for keys where they usually do. Nobody may write to
-    a file during a fit: that stops the fit, which stays charged; a change is seen by size, time,
-    ETag or checksum.
+    of that file system) or PyArrow, which look for keys where they usually do. Do not write to a
+    file during a fit: a change, seen by size, time, ETag or checksum, stops the fit, which stays
+    charged.
 
-    A polars ``LazyFrame`` or a ``pyarrow.dataset.Dataset`` may be any program, so it is run once,
-    now, into a nameless file in ``scratch`` or else the folder for temporary files. The rows that
-    it gives are the records, and how many they are is public, also after a filter.
+    A polars ``LazyFrame`` or a ``pyarrow.dataset.Dataset`` may be any program. So it is run once,
+    now, and its rows go to a file without a name in ``scratch``, or in the folder for temporary
+    files. These are the rows of the table, and their number is public, also after a filter.
 
     Parameters
     ----------

@@ -139,7 +139,7 @@ class Promise:
         typer.Option(
             metavar="FILE",
             show_default=False,
-            help="Charge this ledger; privtail budget starts one. "
+            help="Ledger to charge; privtail budget starts one, and privtail plan charges nothing. "
             "Without it nothing adds this cost to that of other commands.",
         ),
     ] = None

@@ -58,7 +58,8 @@ def plan(
 
     It prints the releases with their noise, the share of the cost of each stage, the error that
     noise is expected to make, and how often the rows are read. From a table it takes only the names
-    and types of the columns, and the number of rows. The options are those of fit.
+    and types of the columns, and the number of rows. With --ledger it says whether the ledger would
+    accept the fit. The options are those of fit.
 
     For example:
       privtail plan claims.csv --target cost --model ridge --epsilon 1

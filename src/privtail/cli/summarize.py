@@ -54,7 +54,8 @@ def summarize(
 
     It prints for each column how many cells hold a number, their mean, standard deviation and
     quartiles, and the shares of zeros and of missing cells, with intervals. All columns share one
-    budget, and no bound on the data is needed. With --out summary.html it writes one page.
+    budget, and no bound on the data is needed. For a CSV with columns of text, name the columns of
+    numbers by --column. With --out summary.html it writes one page.
 
     For example:
       privtail summarize claims.csv --epsilon 1 --out summary.html

@@ -52,12 +52,12 @@ def private_count(
 ) -> CountEstimate:
     """Differentially private count of the rows that count, or of the rows of each category.
 
-    Without ``by`` a row counts if every number of it is finite; columns of text are left out. With
-    ``by`` a row counts in the group of its categories, whatever its other columns hold; one whose
-    category is missing or was not declared counts in no group. Groups are disjoint, so they share
-    one budget (parallel composition). Under replace-one a record may leave one group for another,
-    so two counts move by one: their noise is sqrt 2 times that of one count, however many groups
-    there are.
+    Without ``by`` a row counts if all its numbers are finite; columns of text are left out. With
+    ``by`` a row counts in the group of its categories, whatever its other columns hold. If its
+    category is missing or was not declared, it counts in no group. Groups are disjoint, so they
+    share one budget (parallel composition). Under replace-one a row may leave one group for
+    another, so two counts move by one: their noise is sqrt 2 times that of one count, however many
+    groups there are.
 
     Parameters
     ----------

@@ -157,11 +157,11 @@ def private_covariance(
 ) -> MatrixEstimate:
     """Differentially private covariance matrix of columns that may be unbounded.
 
-    No bound is needed. Private histograms find where columns lie, and at which distance noise hides
-    the rest of each. In units of these distances a row is clipped in l2 norm. Counts of what lies
-    beyond say what clipping may have cost, which is in the intervals, for tails whose part beyond a
-    distance falls with a power of 2.5 of it, or faster. Sampling errors are those of an elliptical
-    law whose fourth moments are those of the released histograms.
+    No bound is needed. Private histograms find the centre of each column, and the distance from it
+    beyond which noise hides values. In units of these distances a row is clipped in l2 norm. Counts
+    of the clipped values bound what clipping may have cost, if the tail index is 2.5 or more, and
+    the intervals include this bound. Sampling errors are those of an elliptical law with the fourth
+    moments of the released histograms.
 
     A row without a number in one of the columns does not count. Columns of text are left out.
 

@@ -45,11 +45,11 @@ def private_quantile(
 ) -> QuantileEstimate:
     """Differentially private quantiles of columns that may be unbounded.
 
-    No bound is needed. Counts in cells between powers of two say where a level may lie, and cells
-    close in on it in eight histogram releases. All columns and levels share one plan. The interval
+    No bound is needed. A histogram over powers of two shows where a quantile may lie. Finer ones
+    around it follow, eight releases in all. All columns and levels share one plan. The interval
     from the last release is for the quantile of the population: it allows for noise and sampling.
-    Where noise may hide too much, an end is infinite, ``reliable`` is False, and an
-    `AccuracyWarning` says so. Sizes are told apart from 2^-64 to 2^64 (1.8e19).
+    If noise may hide too much, an end is infinite, ``reliable`` is False, and an `AccuracyWarning`
+    says so. Sizes are told apart from 2^-64 to 2^64 (1.8e19).
 
     A missing cell, or one that is not finite, is left out of its own column alone.
 

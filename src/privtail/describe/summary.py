@@ -231,20 +231,19 @@ def summarize(
     It tells for each column how many cells hold a number, their mean, standard deviation and
     quartiles, and the shares of zeros and of missing cells, each with an interval. No bound is
     needed. A cell that is missing or not finite counts as missing in its own column, and in no
-    other number. Columns of text are left out; which they are is told by their public types.
+    other number. Columns of text, by their public types, are left out.
 
-    Mean and deviation are of numbers that are clipped where noise hides the rest. What clipping may
-    cost is in their intervals: of the mean, for tails whose part beyond a distance falls with a
-    power of 1.2 of it, or faster; of the deviation, with a power of 2.5 of it. Sampling error of a
-    deviation is that of a Gaussian column. Where noise may hide too much, a number is not reliable:
-    an end of its interval is infinite, and an `AccuracyWarning` names the column. A quartile whose
-    interval holds another quartile, or is wider than four standard deviations (and than a
-    thousandth of its size), is not reliable, either: its value is NaN.
+    Mean and deviation are of clipped numbers, and their intervals allow for clipping: that of the
+    mean for tails with an index of 1.2 or more, and that of the deviation for 2.5 or more. The
+    sampling error of a deviation is that of a Gaussian column. If noise may hide too much, a number
+    is not reliable: an end of its interval is infinite, and an `AccuracyWarning` names the column.
+    A quartile is not reliable, either, if its interval holds another quartile, or is wider than
+    four standard deviations (and than a thousandth of its size): its value is NaN.
 
-    Rows that noise hides beyond a gap are no such tail, such as those with a code for missing
-    numbers. With -999 in 2 % of a normal column (139 +- 4), one of five, intervals held 7 % of the
-    means at n epsilon of 1,500, 15 % at 3,000, 28 % at 6,000, 65 % at 10,000 and all at 20,000.
-    Make such cells missing first: that is a fixed function of one cell.
+    Intervals do not allow for rows that noise hides beyond a gap, such as those with a code for
+    missing numbers. With -999 in 2 % of a normal column (139 +- 4), one of five, intervals held 7 %
+    of the means at n epsilon of 1,500, 15 % at 3,000, 28 % at 6,000, 65 % at 10,000 and all at
+    20,000. Make such cells missing first: that is a fixed function of one cell.
 
     Parameters
     ----------

@@ -112,9 +112,9 @@ def compare(
 ) -> Comparison:
     """Whether one fitted model predicts private rows better than another.
 
-    The losses of both on the same row are subtracted before they are averaged, so the difference is
-    known better than either mean loss. The loss is the absolute error of numbers, and the log loss
-    of labels, where a probability below .001 counts as .001.
+    The two losses of each row are subtracted before they are averaged, so the mean difference is
+    known better than either mean loss. The loss is the absolute error for numbers, and the log loss
+    for labels, where a probability below .001 counts as .001.
 
     Parameters
     ----------

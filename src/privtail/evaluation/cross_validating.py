@@ -63,10 +63,10 @@ def cross_validate(
 ) -> Evaluation:
     """How well an estimator predicts rows that it was not fitted to; every fit is paid for.
 
-    The rows are dealt into ``cv`` folds by position and public chance, whatever they hold. The
-    estimator is fitted ``cv`` times, each time without one fold. Then all rows are evaluated
-    together, each beside the prediction of the model that was fitted without it. So each row is in
-    one test fold, and the intervals have the noise of one evaluation of n rows, not of n / ``cv``.
+    The rows are divided at random into ``cv`` folds, by position alone. The estimator is fitted
+    ``cv`` times, each time without one fold. Then all rows are evaluated together, each with the
+    model that was fitted without it. So each row is in one test fold, and the intervals have the
+    noise of one evaluation of n rows, not of n / ``cv``.
 
     ``epsilon`` and ``delta`` are the total, and the ledger is charged once, before the first fit.
     The test folds are disjoint: a row is in one of them, so their evaluations compose in parallel.
@@ -126,7 +126,7 @@ def cross_validate(
     Warns
     -----
     AccuracyWarning
-        If nothing that was released bounds a number.
+        If no released number bounds an error.
 
     Examples
     --------

@@ -79,30 +79,30 @@ def evaluate(
 
     **Numbers.** 20 % of epsilon and of delta pay for the mean and the scale of the target. The rest
     pays for private means of absolute and squared errors, of the model and of the constant that
-    predicts this mean (`privtail.private_mean`, whose intervals hold what was clipped). R2 is 1
-    less the ratio of the squared errors. Noise moves the constant away from the true mean, so R2
-    is larger than scikit-learn's, on average by the square of that noise over the variance.
+    predicts this mean. They are those of `privtail.private_mean`, so intervals allow for clipping.
+    R2 is 1 less the ratio of the squared errors. Noise moves the constant away from the true mean,
+    so R2 is larger than scikit-learn's, on average by the squared noise over the variance.
 
     For counts and amounts the mean deviance is released too, and D2, which is 1 less the ratio of
     this deviance to that of the constant. With an exposure the constant predicts the mean rate
     times the exposure.
 
     For a model of a quantile 30 % of the budget pay for its coverage: the share of targets that are
-    at most the prediction, to be compared with the quantile.
+    at most the prediction. Compare it with the quantile.
 
-    Where the mean of the target is not reliable, errors have no upper end: rows that noise hides
-    may be of any size. R2 and D2 are then NaN.
+    If the mean of the target is not reliable, intervals of errors have no upper end, because rows
+    that noise hides may be of any size. R2 and D2 are then NaN.
 
-    Squared errors have heavier tails than errors. A few rows may then make most of the RMSE, and
-    noise hides them from its interval. The RMSE of the same rows is never below the MAE, so neither
-    it nor its upper end is shown below that of the MAE. With 2,000 rows of lognormal errors,
-    intervals of 95 % held the RMSE in 75 % of 100 runs at epsilon .5 and in 96 % at 2. They held
-    the MAE in all, and with 20,000 rows both (`benchmarks/evaluations.py`).
+    Squared errors have heavier tails than errors. So a few rows may make most of the RMSE, and its
+    interval does not allow for those that noise hides. The RMSE of the same rows is never below the
+    MAE, so neither it nor its upper end is shown below that of the MAE. With 2,000 rows of
+    lognormal errors, intervals of 95 % held the RMSE in 75 % of 100 runs at epsilon .5 and in 96 %
+    at 2. They held the MAE in all, and with 20,000 rows both (`benchmarks/evaluations.py`).
 
-    **Labels.** One plan: accuracy and log loss as noisy means, where a probability below .001
-    counts as .001; and noisy counts of the rows in bins of predicted probability, for each true
-    label. The curves are made of these counts. The bins hold about equally many rows: a first
-    histogram finds them, for a tenth of the budget.
+    **Labels.** One plan releases two things. Accuracy and log loss are noisy means, where a
+    probability below .001 counts as .001. Rows are counted in bins of predicted probability for
+    each true label, and the curves are made of these counts. The bins hold about equally many rows:
+    a first histogram finds them, for a tenth of the budget.
 
     Parameters
     ----------
@@ -110,8 +110,8 @@ def evaluate(
         A fitted estimator of privtail, a loaded `Model`, or any object with ``predict`` (of labels
         with ``predict_proba`` and ``classes_``), such as a fitted scikit-learn estimator.
     X : array, data frame, mapping, table of `open_table` or path
-        Held-out rows. A row counts for nothing if a number of it is missing, or its label is not
-        one of the model's.
+        Held-out rows. A row counts for nothing if one of its numbers is missing, or if its label is
+        not one of the model's.
     y : array of shape (n,), str or None, default=None
         The true values. For a model of privtail, the name of a column of X; None is the target of a
         loaded `Model`.
@@ -164,7 +164,7 @@ def evaluate(
     Warns
     -----
     AccuracyWarning
-        If nothing that was released bounds a number.
+        If no released number bounds an error.
 
     Examples
     --------

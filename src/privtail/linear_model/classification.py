@@ -67,10 +67,10 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
     Parameters
     ----------
     classes : sequence of labels or None, default=None
-        Declared labels, in any order; ``classes_`` is sorted. None releases them privately. Then a
-        label is found if enough rows hold it: at delta = 1e-6, 152 of 7,500 rows at epsilon = 1 and
-        749 at 0.1; `plan` says how many. Other noise grows by about 2q for a label that a part q of
-        the rows must hold, and by 16 % at most.
+        Declared labels, in any order; ``classes_`` is sorted. None finds them privately, with a
+        part of the budget. Then a label is found if enough rows hold it: at delta = 1e-6, 152 of
+        7,500 rows at epsilon = 1 and 749 at 0.1; `plan` says how many. If these are a fraction q of
+        the rows, the other noise grows by a factor of about 1 + 2q, and of 1.16 at most.
     class_weight : None, mapping or "balanced", default=None
         A mapping gives public weights to the losses of labels; labels that it does not name have
         weight 1. ``"balanced"`` is n / (K count), with counts that are released.

@@ -44,7 +44,7 @@ class DPMean(PrivateEstimator):
     noise_std_ : ndarray of shape (n_features,)
         Standard deviation of the noise in them; public.
     reliable_ : ndarray of bool, shape (n_features,)
-        Whether the scale of a column rose above its noise. If not, its mean says little.
+        Whether the error of a mean is bounded on both sides.
     estimate_ : MeanEstimate
         What `private_mean` returns.
     warnings_ : tuple of str
@@ -141,11 +141,11 @@ class DPScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # typ
     center_ : ndarray of shape (n_features,) or None
         Medians.
     scale_ : ndarray of shape (n_features,) or None
-        Distances of quartiles (or wider quantiles, where those fall together) over that of a
-        Gaussian, to about a fifth; 1 for a column of zeros.
+        Distance between the quartiles (or wider quantiles, if quartiles are equal), divided by
+        that of a standard Gaussian, to about a fifth; 1 for a column of zeros.
     reliable_ : ndarray of bool, shape (n_features,)
-        Whether the histogram of a column rose above its noise. Where it did not, its centre is 0
-        and its scale that of all columns together.
+        Whether the histogram of a column rose above its noise. If not, its centre is 0 and its
+        scale that of all columns together.
 
     Examples
     --------

@@ -66,13 +66,13 @@ class PrivateLinearModel(FittedLinearModel):
         ``"drop"``: a row with a missing number counts for nothing. ``"indicator"``: a missing
         number counts as the centre of its column, and one more feature says that it was missing.
     drop : "first", mapping of str to label, or None, default=None
-        Base level of declared categories and bins, to which slopes compare and which has none
-        itself: the first, or a label for each column that has one, ``{"region": "north"}``. A value
-        that was not declared counts as the base level then.
+        Base level of declared categories and bins: the slopes of the others compare to it, and it
+        has none itself. ``"first"``, or a label for each column that has a base level, such as
+        ``{"region": "north"}``. A value that was not declared then counts as the base level.
     features : list, or None, default=None
         Functions of columns that `privtail.features` makes, such as ``bins("age", [20, 40])``,
-        computed inside the fit and in predictions. One of a single column takes its place, unless
-        the list names the column, too.
+        computed inside the fit and in predictions. A function of one column replaces this column,
+        unless the list names it, too.
 
     Attributes
     ----------
@@ -80,17 +80,17 @@ class PrivateLinearModel(FittedLinearModel):
         Number of steps.
     coef_noise_std_ : ndarray, shape of coef_
         Standard deviation of what the noise of the gradients adds to each slope, in the units of
-        the slope. For a convex loss it is at most this. NaN where no theory gives it: algorithms by
+        the slope: an upper bound for a convex loss. NaN where no theory gives it: algorithms by
         name or of your own, features that were not selected. Infinite for a feature that is not
-        used, because hardly more than one value of it was detected. Clipping, early stopping,
-        sampling and the noise of released scales are not in it.
+        used, because hardly more than one value of it was detected. It does not include clipping,
+        early stopping, sampling and the noise of released scales.
     coef_sampling_std_ : ndarray, shape of coef_
         Standard error of each slope from the sampling of the rows alone. NaN where it is not known.
         ``conf_int(confidence)`` makes intervals of both, and ``summary()`` prints a table.
     feature_range_ : ndarray of shape (n_features, 2)
-        Ends to which predictions clip features, so that a slope does not extrapolate far: a hundred
-        times as far from the centre as the released histogram shows. [0, 1] for a declared
-        category; infinite where nothing was released.
+        Ends to which predictions clip features, so that a slope does not extrapolate far: half to
+        100 times as far from the centre as the released histogram shows (100 for labels, counts and
+        amounts). [0, 1] for a declared category; infinite where nothing was released.
     encoding_ : Encoding
         The map from columns to features, as it was declared.
     fill_ : ndarray of shape (n_features,)

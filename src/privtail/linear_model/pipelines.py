@@ -129,10 +129,10 @@ class PipelineCheck:
 def check_pipeline(pipeline: Any) -> PipelineCheck:
     """List the steps of a pipeline that read rows without paying; reads no data.
 
-    Looks into `Pipeline`, `ColumnTransformer`, `FeatureUnion`, `TransformedTargetRegressor`,
-    `GridSearchCV` and whatever else holds estimators as parameters. It assumes that an unknown
-    step reads rows. So it does for a `FunctionTransformer`, whose function sees the whole table,
-    unless it is an elementwise function of NumPy such as ``numpy.log1p``.
+    It looks into `Pipeline`, `ColumnTransformer`, `FeatureUnion`, `TransformedTargetRegressor`,
+    `GridSearchCV` and whatever else holds estimators as parameters. It assumes that an unknown step
+    reads rows. It also assumes this of a `FunctionTransformer`, whose function sees the whole
+    table, unless it is an elementwise function of NumPy such as ``numpy.log1p``.
 
     Parameters
     ----------

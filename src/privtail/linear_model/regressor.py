@@ -32,8 +32,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         Prediction where all features are 0; 0.0 without an intercept.
     target_range_ : ndarray of shape (2,)
         Ends to which predictions are clipped, by the rule of ``feature_range_``. For counts the
-        lower end is half the noise of their mean, and the upper end is the highest that their
-        histogram allows. A constant is not clipped.
+        lower end is half the noise of their mean, and the upper end follows from the highest count
+        that a private histogram shows. A constant is not clipped.
     """
 
     @property

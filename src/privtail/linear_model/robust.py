@@ -24,11 +24,11 @@ class DPHuberRegressor(PrivateRegressor):
     Parameters
     ----------
     threshold : float, default=1.35
-        Where the loss becomes linear, above 0, in scales of the target. A scale is the spread
-        between quartiles (or further quantiles) over that of a Gaussian, and is released from the
-        budget. By default the scale of the residuals of a first fit is released too, and the lower
-        threshold of both counts. With an algorithm that you built yourself: in the units of the
-        target.
+        Where the loss becomes linear, above 0, as a multiple of a scale. A scale is the distance
+        between quartiles (or further quantiles) over that of a standard Gaussian. By default two
+        scales are released from the budget, that of the target and that of the residuals of a first
+        fit, and the smaller one is used. For an algorithm that you built yourself the threshold is
+        in the units of the target.
     alpha : float, default=0.0
         Strength of the penalty, at least 0, in the unit of a squared feature. It is not on the
         intercept.

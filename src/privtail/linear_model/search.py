@@ -75,12 +75,12 @@ def _classifies(search: Any) -> bool:
 class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
     """Choose hyper-parameters privately: the choice, and every fit that led to it, is paid for.
 
-    A quarter of the rows is held out by public chance. A trial draws a candidate, fits it to the
-    others and releases its noisy mean loss on those held out. The number of trials is geometric and
-    secret, and only the best trial is shown: so all trials together cost about as much as two or
-    three of them, however many there were (Liu and Talwar 2019; Papernot and Steinke 2022). There
-    is no ``cv_results_``, and the ledger has one entry. The running time tells the number of
-    trials; it is outside the promise.
+    A quarter of the rows is held out at random. A trial draws a candidate, fits it to the other
+    rows and releases its noisy mean loss on those held out. The number of trials has a geometric
+    distribution and is secret, and only the best trial is shown. So all trials together cost about
+    as much as two or three of them, however many there were (Liu and Talwar 2019; Papernot and
+    Steinke 2022). There is no ``cv_results_``, and the ledger has one entry. The running time shows
+    the number of trials; it is outside the promise.
 
     ``epsilon``, ``delta``, ``noise``, ``ledger`` and the like are those of the whole search; those
     of ``estimator`` are not used. With ``groups`` a person is protected: all rows of a person are
@@ -102,17 +102,17 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     Attributes
     ----------
     best_estimator_ : estimator
-        The best trial, fitted to the rows that were not held out. Its ``privacy_`` is that of
-        the search.
+        The model of the best trial, fitted to the rows that were not held out. Its ``privacy_`` is
+        that of the search.
     best_params_ : dict
         Its parameters.
     best_score_ : float
         Its released score: noisy, and too good on average, since it is the best of several. For
-        labels the fraction that is right. For numbers minus the mean loss of ``estimator``, with
-        the loss of each row clamped at that of an error of 3 scales of the target, which are
-        released. For counts, how much less their Poisson loss is than that of a constant, which is
-        released too. Features and predictions are clipped to their ranges. With ``groups`` a row
-        that does not count adds no loss.
+        labels it is the fraction that is right. For numbers it is minus the mean loss of
+        ``estimator``, where the loss of each row is at most that of an error of 3 scales of the
+        target; the scale is released. For counts it is the mean reduction of the Poisson loss
+        against a constant, which is released too. Features and predictions are clipped to their
+        ranges. With ``groups`` a row that does not count adds no loss.
     score_noise_std_ : float
         Standard deviation of the noise in a score.
     trial_epsilon_ : float

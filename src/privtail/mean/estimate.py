@@ -90,11 +90,10 @@ class MeanEstimate:
     def conf_int(self, confidence: float = 0.95, *, sampling: bool = True) -> NDArray[np.float64]:
         """Intervals for the mean, by the central limit theorem.
 
-        Noise, sampling error and what clipping may have cost are in it. The last is a bound from
-        noisy counts, for tails whose part beyond a distance falls with a power of 1.2 of it, or
-        faster. Rows so few that noise hides them, and so far that they move the mean, are not in
-        it. Where counts show a tail without a mean, rows far beyond a gap, or too little, an end is
-        infinite.
+        They allow for noise, sampling error and clipping. What clipping may have cost is bounded by
+        noisy counts, for tails with an index of 1.2 or more. They do not allow for a few far rows
+        that noise hides. An end is infinite if counts show a tail without a mean, rows far beyond
+        a gap, or too little.
 
         Parameters
         ----------

@@ -105,52 +105,52 @@ def private_mean(
 ) -> MeanEstimate:
     """Differentially private mean of columns that may be unbounded.
 
-    Called with a budget alone it releases centre and scale of every column from private histograms,
-    so nobody must know a bound or a moment. Usually they cost 15 % of the squared Gaussian-DP
-    parameter; up to half of it where less would not find a column that lies far from zero. The
-    statement's notes say when columns may not have been found.
+    Without a ``threshold`` private histograms give centre and scale of every column, so you need to
+    know no bound and no moment. They usually cost 15 % of the squared Gaussian-DP parameter, and up
+    to half of it if less would not find a column that lies far from zero. The statement's notes say
+    when a column may not have been found.
 
-    A column is clipped where noise hides the rest of it. What clipping may have cost is estimated
-    from the released counts and is in ``conf_int`` and ``std``. Where they do not bound it (only
-    zeros were detected, or a tail may have no mean), ``reliable`` is False, the interval has no end
-    on that side, and an `AccuracyWarning` says so.
+    A column is clipped at the distance beyond which noise hides its values. The released counts
+    bound what clipping may have cost, and ``conf_int`` and ``std`` include this bound. If there is
+    none (only zeros were detected, or a tail may have no mean), ``reliable`` is False, the interval
+    has no end on that side, and an `AccuracyWarning` says so.
 
-    ``reliable`` is also False where most values of a column are equal, such as -1 for "none", while
-    noise may hide 1 % of the rows: counts do not show how large these are. Noise may hide such rows
-    in a constant column too, so it is reliable only from about n epsilon = 10,000 on. This was
-    measured at n epsilon of 100 to 2,000 with 0, -1 or 1e6 in 50 to 99 % of the rows, and an
-    exponential, lognormal, Pareto(1.5) or uniform law in the others. For each law, 95 % or more of
-    the means were in their intervals or not reliable.
+    ``reliable`` is also False if most values of a column are equal, such as -1 for "none", and
+    noise may hide 1 % of the rows: counts do not show how large these are. So a constant column is
+    reliable only from about n epsilon = 10,000 on. This was measured at n epsilon of 100 to 2,000
+    with 0, -1 or 1e6 in 50 to 99 % of the rows, and an exponential, lognormal, Pareto(1.5) or
+    uniform law in the others. For each law, 95 % or more of the means were in their intervals or
+    not reliable.
 
-    Intervals hold less often in three cases. One is a spike inside a heavy tail: with 40 in half of
-    the rows and 50 Pareto(1.5) in the others, they held 80 % of the means. The second is a narrow
-    cluster: of 2,000 rows, 77 % lay between 100 and 100.01, and the others were gamma with mean
-    1,400. Intervals held 13 % of 30 means at epsilon .2, 83 % at .5 and all at 1. With 10 % of
-    lognormal(8, 1) in place of the gamma, they held none, none and half. The third
-    is a tail that falls more slowly than intervals assume, as far as noise shows it, or rows that
-    noise hides behind a light one. Of lognormal columns with sigma 2.5, intervals held 65 % of the
-    means at n epsilon of 500, 97 % at 2,000 and 98 % at 5,000. With sigma 2 they held 91 % at 200,
-    and 94 % or more from 500 on. Of normal columns with 1 % exponential values of mean 20, they
-    held 34 % at 5,000. Of those with -999, a code for missing numbers, in 2 % of the rows (139 +- 4
-    in the others), they held 15 % at 1,500, 28 % at 3,000, 98 % at 6,000: make such cells missing.
+    Intervals hold the mean less often in these cases:
 
-    A count of the rows that count (every number of theirs is finite, and they are among
-    ``max_rows`` of their person) is released at 3 % of the cost of the mean (under zero-out, 6 %).
-    Where it is below n by more than three deviations of its noise, the mean is that of these rows,
-    and a note says so. Where fewer are missing than that, their part of the mean is replaced by
-    the coarse centre; in a sparse matrix, which cannot be centred, by zero.
+    - A spike inside a heavy tail. With 40 in half of the rows and 50 Pareto(1.5) in the others,
+      they held 80 % of the means.
+    - A narrow cluster. Of 2,000 rows, 77 % lay between 100 and 100.01, and the others were gamma
+      with mean 1,400. Intervals held 13 % of 30 means at epsilon .2, 83 % at .5 and all at 1. With
+      10 % of lognormal(8, 1) in place of the gamma, they held none, none and half.
+    - A tail that falls more slowly than intervals assume, or far rows that noise hides. The guide
+      on intervals has a table: docs/guide/intervals.md.
+    - A rare code for missing numbers. With -999 in 2 % of the rows and 139 +- 4 in the others, they
+      held 15 % at n epsilon of 1,500, 28 % at 3,000 and 98 % at 6,000: make such cells missing.
+
+    A row counts if all its numbers are finite, and if it is among ``max_rows`` of its person. The
+    number of these rows is released at 3 % of the cost of the mean (under zero-out, 6 %). If it is
+    below n by more than three deviations of its noise, the mean is that of these rows, and a note
+    says so. Otherwise a row that does not count has the coarse centre as its value; in a sparse
+    matrix, which cannot be centred, zero.
 
     Histograms distinguish sizes from 2^-64 (5.4e-20) to 2^64 (1.8e19), and count smaller values as
-    zeros. Where only zeros are detected, the noise is that of a column whose values reach 1, and
-    ``reliable`` is False, for the rest may be larger. A column most of which lies beyond is not
-    found: ``reliable`` is False and the value is noise. Multiply such a column by a public number
-    first, or give a ``threshold``.
+    zeros. If only zeros are detected, the noise is that of a column whose values reach 1, and
+    ``reliable`` is False, because other values may be larger. A column is not found if most of it
+    is larger: ``reliable`` is False, and the value is noise. Multiply such a column by a public
+    number first, or give a ``threshold``.
 
-    ``groups`` says which rows belong to one person. ``by`` gives a mean for each group of rows, by
-    one or two columns with declared ``categories``. Groups are disjoint, so they share one budget
-    (parallel composition), and noise in a sum does not grow with their number. They also share one
-    range for clipping: a group that is much smaller than others has their noise. A missing cell is
-    then left out of its own column alone, and ``method`` must be left as it is.
+    ``groups`` says which rows belong to one person. ``by`` gives a mean for each category of rows,
+    by one or two columns with declared ``categories``. Categories are disjoint, so they share one
+    budget (parallel composition), and noise in a sum does not grow with their number. They also
+    share one range for clipping, so a category of small values has the noise that large ones need.
+    A missing cell is then left out of its own column alone, and ``method`` must not be given.
 
     Parameters
     ----------
@@ -171,11 +171,11 @@ def private_mean(
         theorem 5.4. ``"ksu"`` is the median of noisy means of groups (Kamath, Singhal, Ullman 2020,
         Algorithm 2). ``"coinpress"`` is Biswas et al. 2020.
     threshold : float or None, default=None
-        In the units of ``x``, around ``centre``. It skips the private scales and the count: a row
-        that does not count is one at ``centre``. With ``"coinpress"`` it bounds the deviation of
-        every column, and half the distance of its mean from the centre. `truncation_threshold`,
-        `median_of_means_threshold` and `projection_threshold` give those of the papers for known
-        moments.
+        Where to clip, in the units of ``x``, around ``centre``. Then no scales and no count are
+        released, and a row that does not count is taken to lie at ``centre``. With
+        ``"coinpress"`` it bounds the deviation of every column, and half the distance of its mean
+        from the centre. `truncation_threshold`, `median_of_means_threshold` and
+        `projection_threshold` give those of the papers for known moments.
     centre : float, array of shape (d,) or None, default=None
         Public point that a given ``threshold`` is measured from; None for 0.
     blocks : int or None, default=None
@@ -214,7 +214,7 @@ def private_mean(
     Warns
     -----
     AccuracyWarning
-        If a mean is not reliable, or many rows do not count: made of released numbers.
+        If released numbers show that a mean is not reliable, or that many rows do not count.
 
     Examples
     --------

@@ -103,7 +103,7 @@ def verify(source: str | os.PathLike[str] | Mapping[str, Any] | Statement) -> Ve
         Every sensitivity is derived anew from n, the unit and the parameters of its question. No
         file can prove that these releases, and no others, were made with this noise, or that
         ``groups`` named the persons. Ledger entry, versions and all sentences (assumptions, notes,
-        what is outside of the promise) are believed.
+        what is outside of the promise) are not checked.
 
     Raises
     ------
