@@ -483,6 +483,23 @@ def test_the_readme_has_the_numbers_of_the_table_of_methods(root):
     assert compared == 10
 
 
+def test_the_page_on_intervals_counts_the_cells_of_its_table(root):
+    page = (root / "docs/guide/intervals.md").read_text(encoding="utf-8")
+    table = page.split("<!-- begin slopes -->")[1].split("<!-- end slopes -->")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
+    held = [
+        float(cell.split(" %")[0])
+        for name, _, fits, *cells in filter(None, rows)
+        if fits == "1,000" and "labels" not in name
+        for cell in cells[:3]
+        if cell != "refused"
+    ]
+    usual = sum(93 <= share <= 99 for share in held)
+    assert min(held) >= 93
+    said = f"{len(held)} cells have 1,000 fits and are not refused. In {usual} of them 93 to 99 %"
+    assert said in " ".join(page.split())
+
+
 def test_code_names_sections_of_pages_that_are_there(root):
     named = set()
     for folder in ("src", "experiments", "benchmarks", "tests"):

@@ -397,8 +397,8 @@ class DPLogisticRegression(PrivateClassifier):
     C : float, default=inf
         Inverse strength of the ridge penalty, above 0, in one over the unit of a squared feature.
         As in scikit-learn the objective is |coef|^2/2 + C sum of losses. ``inf`` is no penalty;
-        scikit-learn's default is 1. A penalty counts in your units, so it makes slopes vanish of
-        columns that vary little in theirs.
+        scikit-learn's default is 1. A penalty counts in your units, so it shrinks the slopes of
+        columns that vary little in their units to nearly zero.
 
     Examples
     --------

@@ -208,8 +208,8 @@ class DPPoissonRegressor(LogLinearRegressor):
     ----------
     alpha : float, default=0.0
         Strength of the penalty, at least 0, in the unit of a squared feature. It is not on the
-        intercept. scikit-learn's default is 1; such a penalty makes slopes vanish of columns that
-        vary little in their units.
+        intercept. scikit-learn's default is 1; such a penalty shrinks slopes of columns that vary
+        little in their units to nearly zero.
 
     Examples
     --------
@@ -248,7 +248,7 @@ class DPTweedieRegressor(LogLinearRegressor):
     alpha : float, default=0.0
         Strength of the penalty, at least 0, in the unit of a squared feature, times that of the
         target to the power 2 - ``power``. It is not on the intercept. scikit-learn's default is 1;
-        such a penalty makes slopes vanish of columns that vary little in their units.
+        such a penalty shrinks slopes of columns that vary little in their units to nearly zero.
     power : float, default=1.5
         Power of the mean in the variance, from 1 to 2: 1 for counts (as `DPPoissonRegressor`),
         between 1 and 2 for amounts of which many are zero, 2 for positive ones (as
@@ -291,8 +291,8 @@ class DPGammaRegressor(LogLinearRegressor):
     ----------
     alpha : float, default=0.0
         Strength of the penalty, at least 0, in the unit of a squared feature. It is not on the
-        intercept. scikit-learn's default is 1; such a penalty makes slopes vanish of columns that
-        vary little in their units.
+        intercept. scikit-learn's default is 1; such a penalty shrinks slopes of columns that vary
+        little in their units to nearly zero.
 
     Examples
     --------

@@ -42,8 +42,8 @@ class DPRidge(PrivateRegressor):
     ----------
     alpha : float, default=1.0
         Strength of the penalty, at least 0, in the unit of a squared feature. It is not on the
-        intercept. A fit warns where the penalty alone makes slopes vanish of features that vary
-        little in their units.
+        intercept. A fit warns if the penalty alone takes more than half of a slope, as it does for
+        features that vary little in their units.
 
     Examples
     --------
@@ -76,8 +76,8 @@ class DPLasso(PrivateRegressor):
     ----------
     alpha : float, default=1.0
         Strength of the penalty, at least 0, in the unit of a feature times that of the target. It
-        is not on the intercept. A fit warns where the penalty alone makes slopes vanish of features
-        that vary little in their units.
+        is not on the intercept. A fit warns if the penalty alone takes more than half of a slope,
+        as it does for features that vary little in their units.
 
     Examples
     --------
@@ -112,8 +112,8 @@ class DPElasticNet(PrivateRegressor):
     ----------
     alpha : float, default=1.0
         Strength of the penalty, at least 0, for features and target in their own units. It is not
-        on the intercept. A fit warns where the penalty alone makes slopes vanish of features that
-        vary little in their units.
+        on the intercept. A fit warns if the penalty alone takes more than half of a slope, as it
+        does for features that vary little in their units.
     l1_ratio : float, default=0.5
         Fraction of the l1 norm in the penalty, in [0, 1]; it has no unit.
 

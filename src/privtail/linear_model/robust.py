@@ -114,8 +114,8 @@ class DPQuantileRegressor(PrivateRegressor):
         Which quantile of y given x is modelled, in (0, 1).
     alpha : float, default=0.0
         Strength of the penalty, at least 0, in the unit of a feature. It is not on the intercept.
-        scikit-learn's default is 1; such a penalty makes slopes vanish of columns that vary little
-        in their units.
+        scikit-learn's default is 1; such a penalty shrinks slopes of columns that vary little in
+        their units to nearly zero.
 
     Examples
     --------
