@@ -186,7 +186,7 @@ def private_knots(
     epsilon : float
         Privacy budget, above 0.
     delta : float, default=1e-6
-        Additive term of the guarantee, in [0, 1). Keep it well below 1 / n.
+        Additive term of the guarantee, in (0, 1). Keep it well below 1 / n.
     neighbours : {"replace_one", "zero_out"}, default="replace_one"
         Which two tables are compared: one row replaced by any other, or one row emptied.
     noise : {"exact", "simulated"}, default="exact"

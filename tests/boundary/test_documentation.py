@@ -21,6 +21,8 @@ import sklearn.linear_model
 
 import privtail
 from privtail import Ledger, Statement, errors, evaluation, linear_model, private_mean
+from privtail.algorithms import HeavyTailedFrankWolfe, NetSearch
+from privtail.domains import L1Ball
 from privtail.linear_model import DPLinearRegression, DPLogisticRegression, DPRidge
 from privtail.trusted.events import LAWS
 
@@ -481,6 +483,20 @@ def test_the_readme_has_the_numbers_of_the_table_of_methods(root):
                 assert abs(float(text) - float(number)) <= 0.51 * unit, (name, text, number)
                 compared += 1
     assert compared == 10
+
+
+def test_the_guide_names_the_algorithms_that_give_pure_epsilon(root):
+    page = (root / "docs/guide/models.md").read_text(encoding="utf-8")
+    pure = {
+        "absolute": NetSearch(points=100, scale=0.1),
+        "squared": HeavyTailedFrankWolfe(steps=5, scale=2.0),
+    }
+    for loss, algorithm in pure.items():
+        assert f"`{type(algorithm).__name__}`" in page.split("pure\n")[1].split("\n- ")[0]
+        model = linear_model.DPGeneralizedLinearEstimator(
+            loss, L1Ball(radius=1.0), algorithm=algorithm, delta=0.0, fit_intercept=False
+        )
+        assert model.plan(n=3_000, d=2).budget.delta == 0
 
 
 def test_the_page_on_intervals_counts_the_cells_of_its_table(root):

@@ -70,7 +70,7 @@ def private_count(
     categories : mapping of str to sequence, sequence or None, default=None
         Column to its categories; of one column a list will do.
     delta : float, default=1e-6
-        Additive term of the guarantee, in [0, 1). Keep it well below 1 / n.
+        Additive term of the guarantee, in (0, 1). Keep it well below 1 / n.
     neighbours : {"replace_one", "zero_out"}, default="replace_one"
         Which two tables are compared: one row replaced by any other, or one row emptied.
     noise : {"exact", "simulated"}, default="exact"

@@ -177,7 +177,7 @@ def private_covariance(
         Give the nearest matrix without negative eigenvalues, which noise may bring in. The
         intervals stay as they are.
     delta : float, default=1e-6
-        Additive term of the guarantee, in [0, 1). Keep it well below 1 / n.
+        Additive term of the guarantee, in (0, 1). Keep it well below 1 / n.
     neighbours : {"replace_one", "zero_out"}, default="replace_one"
         Which two tables are compared: one row replaced by any other, or one row emptied.
     noise : {"exact", "simulated"}, default="exact"
@@ -267,7 +267,7 @@ def private_correlation(
         Give the nearest matrix without negative eigenvalues, which noise may bring in. The
         intervals stay as they are.
     delta : float, default=1e-6
-        Additive term of the guarantee, in [0, 1). Keep it well below 1 / n.
+        Additive term of the guarantee, in (0, 1). Keep it well below 1 / n.
     neighbours : {"replace_one", "zero_out"}, default="replace_one"
         Which two tables are compared: one row replaced by any other, or one row emptied.
     noise : {"exact", "simulated"}, default="exact"

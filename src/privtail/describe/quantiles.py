@@ -64,7 +64,7 @@ def private_quantile(
     confidence : float, default=0.95
         Confidence of the intervals, in (0, 1).
     delta : float, default=1e-6
-        Additive term of the guarantee, in [0, 1). Keep it well below 1 / n.
+        Additive term of the guarantee, in (0, 1). Keep it well below 1 / n.
     neighbours : {"replace_one", "zero_out"}, default="replace_one"
         Which two tables are compared: one row replaced by any other, or one row emptied.
     noise : {"exact", "simulated"}, default="exact"

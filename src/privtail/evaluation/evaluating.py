@@ -118,7 +118,7 @@ def evaluate(
     epsilon : float
         Privacy budget of the whole evaluation, above 0.
     delta : float, default=1e-6
-        Additive term of the guarantee, in [0, 1). Keep it well below 1 / n.
+        Additive term of the guarantee, in (0, 1). Keep it well below 1 / n.
     confidence : float, default=0.95
         Confidence of the intervals, in (0, 1).
     trusted_rowwise : bool, default=False

@@ -161,7 +161,7 @@ def private_mean(
     epsilon : float
         Privacy budget, above 0.
     delta : float, default=1e-6
-        Additive term of the guarantee, in [0, 1). Keep it well below 1 / n.
+        Additive term of the guarantee, in (0, 1). Keep it well below 1 / n.
     method : str, default="clipped"
         All methods find a coarse range first, then the mean. ``"clipped"`` shortens rows to an l2
         norm (Kamath, Singhal, Ullman 2020, Algorithm 4). ``"clamped"`` clamps entries; with
