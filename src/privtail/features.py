@@ -198,7 +198,7 @@ def private_knots(
     groups : array of shape (n,) or None, default=None
         The person of each row. Then persons are protected instead of rows.
     max_rows : int or None, default=None
-        How many rows of one person count; with ``groups``.
+        At most so many rows of one person count; with ``groups``.
 
     Returns
     -------

@@ -86,7 +86,8 @@ class Written:
         typer.Option(
             metavar="TEXT",
             show_default=False,
-            help="How a comment line begins: skipped above the header, an empty row below it.",
+            help="How comment lines begin. Above the header they are skipped; below it they are "
+            "rows without values.",
         ),
     ] = None
     partition_columns: Annotated[
@@ -230,8 +231,8 @@ class Persons:
         typer.Option(
             metavar="M",
             show_default=False,
-            help="How many rows of one person count, with --groups; others are left out. Choose it "
-            "so that few are.",
+            help="At most so many rows of one person count, with --groups. Choose it so that few "
+            "rows are left out.",
         ),
     ] = None
 

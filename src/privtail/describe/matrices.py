@@ -190,7 +190,7 @@ def private_covariance(
         The person of each row. Then persons are protected instead of rows. The intervals
         allow for rows of a person that are alike.
     max_rows : int or None, default=None
-        How many rows of one person count; with ``groups``.
+        At most so many rows of one person count; with ``groups``.
 
     Returns
     -------
@@ -280,7 +280,7 @@ def private_correlation(
         The person of each row. Then persons are protected instead of rows. The intervals
         allow for rows of a person that are alike.
     max_rows : int or None, default=None
-        How many rows of one person count; with ``groups``.
+        At most so many rows of one person count; with ``groups``.
 
     Returns
     -------

@@ -77,7 +77,7 @@ def private_quantile(
         The person of each row. Then persons are protected instead of rows. The intervals allow for
         rows of a person that are alike.
     max_rows : int or None, default=None
-        How many rows of one person count; with ``groups``.
+        At most so many rows of one person count; with ``groups``.
 
     Returns
     -------

@@ -268,7 +268,8 @@ def summarize(
     groups : array of shape (n,), str or None, default=None
         The person of each row. Then persons are protected instead of rows.
     max_rows : int or None, default=None
-        How many rows of one person count; with ``groups``. Cells of further rows count as missing.
+        At most so many rows of one person count; with ``groups``. Cells of further rows count as
+        missing.
 
     Returns
     -------

@@ -145,7 +145,7 @@ def compare(
     groups : array of shape (n,), str or None, default=None
         The person of each row. Then persons are protected instead of rows.
     max_rows : int or None, default=None
-        How many rows of one person count; with ``groups``.
+        At most so many rows of one person count; with ``groups``.
     exposure : array of shape (n,), str or None, default=None
         For models of rates: how long, or how much, each row was observed. It may be the name of a
         column where y may. It multiplies the predictions of both models. A row where it is not

@@ -137,7 +137,7 @@ def evaluate(
         The person of each row. Then persons are protected instead of rows. The intervals
         allow for no sampling error then: rows of a person are not independent.
     max_rows : int or None, default=None
-        How many rows of one person count; with ``groups``.
+        At most so many rows of one person count; with ``groups``.
     exposure : array of shape (n,), str or None, default=None
         For models of rates: how long, or how much, each row was observed. It may be the name of a
         column where y may. A row where it is not positive and finite counts for nothing.

@@ -193,7 +193,7 @@ def private_mean(
     groups : array of shape (n,), str or None, default=None
         The person of each row. Then persons are protected instead of rows.
     max_rows : int or None, default=None
-        How many rows of one person count; with ``groups``.
+        At most so many rows of one person count; with ``groups``.
     by : str, sequence of str or None, default=None
         One column, or two, to group by.
     categories : mapping of str to sequence, sequence or None, default=None
