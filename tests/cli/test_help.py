@@ -95,8 +95,8 @@ def test_the_shell_lines_of_a_guide_run(folder, page):
 
 
 def test_the_shell_lines_of_the_readme_run(folder, tmp_path):
-    text = README.read_text().split("## Ten lines of shell")[1].split("```")[1]
-    script = "\n".join(line for line in text.splitlines()[1:] if not line.startswith("pip "))
+    text = README.read_text().split("## On the command line")[1].split("```")[1]
+    script = text.removeprefix("sh\n")
     (tmp_path / "bin").mkdir()
     command = tmp_path / "bin" / "privtail"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m privtail.cli "$@"\n')
