@@ -466,6 +466,8 @@ def test_the_plan_is_readable():
     assert "<pre>" in plan._repr_html_()
     assert DPRidge(epsilon=1.0).plan(100_000, 10).noise_error < plan.noise_error
     assert len(list(plan)) == len(plan)
+    labels = DPLogisticRegression(classes=[0, 1]).plan(100_000, 10)
+    assert "target" not in labels.to_text(), "labels have no scale"
 
 
 def test_a_plan_says_what_share_of_the_cost_each_stage_takes():

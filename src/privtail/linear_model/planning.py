@@ -104,13 +104,14 @@ class FitPlan:
 
     @property
     def noise_error(self) -> float:
-        """What noise alone adds to one coefficient, as a standard deviation.
+        """What noise alone adds to one slope, as a standard deviation.
 
-        In target scales per feature scale (log-odds per feature scale for a classifier), where a
-        strong effect is about 1. A guide and no bound: the noise of a mean of the gradients of the
-        second half of the steps, for gradients of typical size and features without correlation.
-        Infinite where the budget is so small that only a constant is fitted. NaN where no
-        gradient is released as a sum: noise that follows a smooth sensitivity has a private size.
+        The slope is standardized: in target scales per feature scale, or in log-odds or logarithms
+        of the prediction per feature scale. A strong effect is about 1. This is a guide and no
+        bound: the noise of the mean gradient over the second half of the steps, for gradients of
+        typical size and features without correlation. Infinite if the budget is so small that only
+        a constant is fitted. NaN if no gradient is released as a sum, because noise that follows a
+        smooth sensitivity has a private size.
         """
         if self.multiplier == 0:
             return 0.0
@@ -245,7 +246,7 @@ class FitPlan:
             return "not public: the noise follows a smooth sensitivity"
         if error == math.inf:
             return "none: at this budget only a constant is fitted"
-        return f"{error:.3g} of a target scale per feature scale"
+        return f"{error:.3g} in a standardized slope"
 
     def __str__(self) -> str:
         return printable(self.to_text())
