@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from decimal import Decimal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import privtail
-from privtail import Ledger
+from privtail import DPScaler, Ledger
 from privtail.errors import InvalidInput
 from privtail.features import bins, cross, log, spline
 from privtail.linear_model import DPLinearRegression, DPRidge
@@ -66,6 +69,70 @@ def test_a_refusal_shows_no_cell(call: Callable[[], Any]) -> None:
     with pytest.raises(InvalidInput) as refused:
         call()
     assert not any(cell in str(refused.value) for cell in ("424242", "alice", "2.0"))
+
+
+SEEDED: dict[str, Any] = {"epsilon": 50, "noise": "simulated", "random_state": 0}
+SCALER = DPScaler(**SEEDED).fit(CELLS[:, None])
+STRICT = DPScaler(invalid="raise", **SEEDED).fit(CELLS[:, None])
+USES: dict[str, Callable[[Any], Any]] = {
+    "predict": FITTED.predict, "transform": SCALER.transform, "back": SCALER.inverse_transform,
+    "strict": STRICT.transform,
+}  # fmt: skip
+WORDS = FRAME["name"].tolist()
+ROWS: dict[str, Any] = {
+    "list": CELLS.tolist(), "words": WORDS, "rows of words": [[word] for word in WORDS],
+    "objects": np.array([[word] for word in WORDS], dtype=object),
+    "vector of objects": np.array(WORDS, dtype=object), "text of numpy": np.array(WORDS)[:, None],
+    "number": SECRET, "no dimension": np.array(SECRET), "three": CELLS[:, None, None],
+    "index": pd.Index(CELLS), "complex": CELLS[:, None] * 1j, "arrow": pa.array(CELLS),
+    "chunks": pa.chunked_array([WORDS]), "polars": pl.Series("cost", CELLS),
+    "polars words": pl.Series("cost", WORDS), "decimals": pl.Series([Decimal(424242)]),
+    "structure": pa.array([{"cost": SECRET}]), "uneven": [[SECRET], [SECRET, 2.0]],
+}  # fmt: skip
+TABLES: dict[str, Any] = {
+    "frame": FRAME[["name"]].set_axis(["cost"], axis=1),
+    "categories": FRAME[["name"]].set_axis(["cost"], axis=1).astype("category"),
+    "polars": pl.DataFrame({"cost": WORDS}), "arrow": pa.table({"cost": WORDS}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("rows", ROWS)
+def test_a_refusal_of_rows_to_use_shows_no_cell(rows: str, use: str) -> None:
+    """scikit-learn shows a vector, and the first text that is no number."""
+    with pytest.raises((TypeError, ValueError)) as refused:
+        USES[use](ROWS[rows])
+    _require_hidden(refused.value)
+
+
+@pytest.mark.parametrize("invalid", ["zero", "raise"])
+@pytest.mark.parametrize("table", TABLES)
+def test_a_refusal_of_a_table_to_use_shows_no_cell(
+    table: str, invalid: Literal["zero", "raise"]
+) -> None:
+    model = DPScaler(invalid=invalid, **SEEDED).fit(X)
+    with pytest.raises((TypeError, ValueError)) as refused:
+        model.transform(TABLES[table])
+    _require_hidden(refused.value)
+
+
+def _require_hidden(error: BaseException) -> None:
+    cause = None if error.__suppress_context__ else error.__context__
+    told = f"{error} {error.__cause__!r} {cause!r}"
+    assert not any(cell in told for cell in ("424242", "4.24242", "alice", "bob", "eve'"))
+
+
+def test_what_is_public_of_rows_to_use_is_said() -> None:
+    with pytest.raises(ValueError, match="Reshape your data"):
+        SCALER.transform(CELLS)
+    with pytest.raises(ValueError, match="X has 2 features, but DPScaler is expecting 1"):
+        SCALER.transform(np.ones((3, 2)))
+    with pytest.raises(ValueError, match=r"now missing:\n- cost"):
+        DPScaler(**SEEDED).fit(X).transform(FRAME[["name"]])
+    with pytest.raises(InvalidInput, match="NaN or infinity"):
+        STRICT.transform([[np.nan]])
+    assert SCALER.transform([[1.0], [2.0]]).shape == (2, 1)
+    assert FITTED.predict([[1.0], [None]]).shape == (2,)
 
 
 def test_a_refusal_shows_a_number_or_a_text() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from privtail.calibration import calibrated
 from privtail.errors import InvalidInput
-from privtail.linear_model.estimator import PrivateEstimator, as_a_whole
+from privtail.linear_model.estimator import PrivateEstimator, as_a_whole, checked
 from privtail.mean import Method, mean_of
 from privtail.statement import Statement, state
 from privtail.summaries.column_summaries import ColumnSummaries
@@ -247,7 +248,7 @@ class DPScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # typ
             If ``fit`` was not called before.
         """
         check_is_fitted(self)
-        X = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=self._strict)
+        X = checked(partial(check_array, **self._numbers()), X)
         if self.scale_ is not None:
             X = _times(X, self.scale_)
         return X if self.center_ is None else X + self.center_
@@ -264,10 +265,14 @@ class DPScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # typ
             blocks = table_blocks(X, list(self.feature_names_in_), {})
             X = np.concatenate([np.empty((0, self.n_features_in_)), *blocks])
             return check_array(X, ensure_all_finite=self._strict)
-        return validate_data(
-            self, X, reset=False, accept_sparse="csr", dtype=np.float64,
-            ensure_all_finite=self._strict,
-        )  # fmt: skip
+        return checked(partial(validate_data, self, reset=False, **self._numbers()), X)
+
+    def _numbers(self) -> dict[str, Any]:
+        """What scikit-learn is to check of rows: they are numbers, of which some may be missing."""
+        return {
+            "accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": self._strict,
+            "ensure_min_samples": 0,
+        }  # fmt: skip
 
     def __sklearn_tags__(self) -> Any:
         tags = _sparse_too(super().__sklearn_tags__())

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privtail.compilation import steady
+from privtail.compilation import QUIET, steady
 from privtail.dask_collections import is_spread
 from privtail.errors import AccuracyWarning, InvalidInput, told, warn
 from privtail.ledgers import as_ledger, telling_charge
@@ -29,6 +29,7 @@ from privtail.trusted.ledger import Ledger
 from privtail.trusted.refusals import as_known, as_plain_numbers
 from privtail.trusted.tables import (
     column_names,
+    is_column,
     is_file,
     require_categories,
     require_read,
@@ -271,6 +272,27 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _statement_html(self) -> str:
         return self.privacy_._repr_html_() if hasattr(self, "privacy_") else ""
+
+
+def checked(check: Callable[[Any], Any], X: Any) -> Any:
+    """X as a ``check`` of scikit-learn gives it, of a kind, a shape and names that it takes.
+
+    Its refusals show cells. So a first check sees no row, and another refusal says nothing of X.
+    """
+    X = as_plain_numbers(X)
+    if getattr(X, "ndim", 2) != 2 or not hasattr(X, "__getitem__") or is_column(X):
+        raise InvalidInput(
+            "Rows need two dimensions (rows, features). Reshape your data: x.reshape(1, -1) for "
+            "one row."
+        )
+    check(X.tocsr()[:0] if hasattr(X, "tocsr") else X[:0])
+    try:
+        with QUIET:
+            return check(X)
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            "Input X contains what is no number; or NaN or infinity, which invalid='raise' refuses."
+        ) from None
 
 
 _OUTSIDE = ("invalid='raise': the refusal of non-finite rows is outside the guarantee.",)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from privtail.coefficients import CoefficientTable, no_sampling, why_not
 from privtail.errors import InvalidInput, told
 from privtail.gaps import Gaps
-from privtail.linear_model.estimator import PrivateEstimator, is_arrow, names_of
+from privtail.linear_model.estimator import PrivateEstimator, checked, is_arrow, names_of
 from privtail.mean import interval
 from privtail.model import Column, Model
 from privtail.model.predicting import finite, scores_of
@@ -201,15 +202,12 @@ class FittedLinearModel(PrivateEstimator):
             return self._counted(blocks) if _is_file(X) else blocks
         if self.categories_:
             raise InvalidInput("This model was fitted on named columns; pass a data frame.")
-        X = np.asarray(X) if isinstance(X, list | tuple) else X
-        if getattr(X, "ndim", 2) != 2:
-            raise InvalidInput(
-                "predict needs two dimensions (rows, features). Reshape your data: "
-                "x.reshape(1, -1) for one row."
-            )
-        rows = validate_data(
-            self, X, reset=False, accept_sparse=self.encoding_.plain and "csr",
-            ensure_all_finite=False, ensure_min_samples=0,
+        rows = checked(
+            partial(
+                validate_data, self, reset=False, accept_sparse=self.encoding_.plain and "csr",
+                ensure_all_finite=False, ensure_min_samples=0,
+            ),
+            X,
         )  # fmt: skip
         if self.encoding_.plain:
             return [rows]
