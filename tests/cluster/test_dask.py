@@ -543,9 +543,9 @@ def test_what_needs_one_machine_is_refused(client: Any) -> None:
     X, y = away[FEATURES], away["cost"]
     refused("not numeric", away[[*FEATURES, "city"]], y)
     search = privtail.PrivateSearchCV(DPLinearRegression(), {"fit_intercept": [True, False]})
-    refused("A search deals its rows.*privtail.open_table", X, y, model=search)
+    refused("Searches and folds deal rows.*privtail.open_table", X, y, model=search)
     plain, ledger = DPLinearRegression(fit_intercept=False), Ledger(epsilon=10.0, delta=1e-5)
-    with pytest.raises(InvalidInput, match=r"Folds are dealt .*privtail.open_table"):
+    with pytest.raises(InvalidInput, match=r"Searches and folds deal rows.*privtail.open_table"):
         privtail.cross_validate(plain, X, y, epsilon=1.0, ledger=ledger)
     assert not ledger.entries()
     for algorithm in ("trimmed-descent", "sample-and-aggregate"):

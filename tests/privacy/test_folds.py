@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privtail import cross_validate
+from privtail import Ledger, PrivateSearchCV, cross_validate
 from privtail.errors import BudgetExceeded, InvalidInput, NotPlanned
 from privtail.linear_model import DPLinearRegression
 from privtail.trusted import folds as folding
@@ -286,3 +286,26 @@ def test_rows_cost_a_person_as_many_as_count() -> None:
         allowance.reserve(
             label="", epsilon=0.0, delta=0.0, neighbours="replace_one", plan=[], rho=part / 2
         )
+
+
+@pytest.mark.parametrize("kind", ["array", "chunks", "table", "batch", "pandas", "frame"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_what_gives_no_rows_is_refused_before_the_charge(kind: str, grouped: bool) -> None:
+    """Arrow takes no rows of a view: a search, and folds, paid for that and released nothing."""
+    pa, pd = pytest.importorskip("pyarrow"), pytest.importorskip("pandas")
+    words = pa.array(["a", "b"] * 30, pa.string_view())
+    column = pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([words])))
+    held = {
+        "array": words, "chunks": pa.chunked_array([words]), "table": pa.table({"k": words}),
+        "batch": pa.record_batch({"k": words}), "pandas": column, "frame": pd.DataFrame({"k": column}),
+    }[kind]  # fmt: skip
+    X = held if hasattr(held, "columns") else {"k": held}
+    ledger, y, ids = Ledger(epsilon=2.0, delta=1e-5), np.arange(60.0), np.arange(60)
+    model = DPLinearRegression(categories={"k": ["a", "b"]}, max_rows=1 if grouped else None)
+    rest: dict[str, Any] = {"epsilon": 1.0, "ledger": ledger}
+    with pytest.raises(InvalidInput, match="gives no rows at positions"):
+        cross_validate(model, X, y, cv=2, groups=ids if grouped else None, **rest)
+    search = PrivateSearchCV(model, {"fit_intercept": [True]}, max_rows=model.max_rows, **rest)
+    with pytest.raises(InvalidInput, match="gives no rows at positions"):
+        search.fit(X, y, ids if grouped else None)
+    assert not ledger.entries()

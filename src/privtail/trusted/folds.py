@@ -43,7 +43,7 @@ from privtail.trusted.events import Event
 from privtail.trusted.problem import Problem
 from privtail.trusted.records.persons import Seats
 from privtail.trusted.row_errors import FoldedModel, LinearModel
-from privtail.trusted.search import BestTrial, rows_of, seats_of, unseen
+from privtail.trusted.search import BestTrial, require_dealt, rows_of, seats_of, unseen
 
 Result = TypeVar("Result")
 
@@ -79,11 +79,7 @@ class Folds:
                 f"Give cv={n} at most.",
                 cli=f"Give --folds {n} at most.",
             )
-        if curator._away is not None:
-            raise InvalidInput(
-                "Folds are dealt on one machine, and these rows are on a Dask cluster: pass what "
-                "privtail.open_table(folder) gives."
-            )
+        require_dealt(curator, X, y, exposure)
         self._curator, self._count = curator, count
         self._X, self._y, self._exposure = X, y, exposure
         self._labels = curator._fresh(count).labels(0, n)

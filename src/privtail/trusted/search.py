@@ -193,11 +193,7 @@ class TrialSearch:
     """
 
     def __init__(self, curator: Curator, X: Any, y: Any, held_out: int, **options: Any) -> None:
-        if curator._away is not None:
-            raise InvalidInput(
-                "A search deals its rows on one machine, and these are on a Dask cluster. Fit one "
-                "model there, or search with privtail.open_table(folder)."
-            )
+        require_dealt(curator, X, y)
         n = curator.problem.n
         if n < 2:
             raise InvalidInput(
@@ -322,6 +318,23 @@ def rows_of(values: Any, ids: NDArray[np.int64]) -> Any:
     if is_file(values):
         return values.part(ids)
     return values if values is None or isinstance(values, str) else taken(values, ids)
+
+
+def require_dealt(curator: Curator, *data: Any) -> None:
+    """Refuse rows on a cluster, and by its type a container that gives no rows at positions."""
+    if curator._away is not None:
+        raise InvalidInput(
+            "Searches and folds deal rows on one machine, and these are on a Dask cluster. Fit one "
+            "model there, or pass what privtail.open_table(folder) gives."
+        )
+    try:
+        for values in data:
+            rows_of(values, np.arange(0))
+    except Exception:  # noqa: BLE001  each library refuses in its own way
+        raise InvalidInput(
+            "Searches and folds deal rows, and a column of this type gives no rows at positions (a "
+            "view of Arrow does not): make it plain text, or fit one model."
+        ) from None
 
 
 def unseen(done: int, planned: int, stage: str) -> None:
