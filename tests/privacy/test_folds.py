@@ -297,7 +297,8 @@ def test_what_gives_no_rows_is_refused_before_the_charge(kind: str, grouped: boo
     column = pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([words])))
     held = {
         "array": words, "chunks": pa.chunked_array([words]), "table": pa.table({"k": words}),
-        "batch": pa.record_batch({"k": words}), "pandas": column, "frame": pd.DataFrame({"k": column}),
+        "batch": pa.record_batch({"k": words}), "pandas": column,
+        "frame": pd.DataFrame({"k": column}),
     }[kind]  # fmt: skip
     X = held if hasattr(held, "columns") else {"k": held}
     ledger, y, ids = Ledger(epsilon=2.0, delta=1e-5), np.arange(60.0), np.arange(60)
