@@ -113,7 +113,7 @@ class CountEstimate:
 
     def _repr_html_(self) -> str:
         rows, several = self._rows(), 1 < len(self.groups) <= MOST
-        said = f"Intervals of 95 % are for noise of standard deviation {self.noise_std:.3g}."
+        said = f"Intervals are of 95 %; the noise has standard deviation {self.noise_std:.3g}."
         picture = intervals(rows, "Rows in each group", zero=True) if several else ""
         return framed(picture) + numbers(rows, (said, *self.warnings_, self.privacy_.headline))
 
@@ -122,7 +122,7 @@ class CountEstimate:
             f"{row.name} = {row.value:,.0f} [{row.low:,.0f}, {row.high:,.0f}]"
             for row in self._rows()
         ]
-        noise = f"[...] is a 95 % interval for the noise of standard deviation {self.noise_std:.3g}"
+        noise = f"[...] is a 95 % interval; the noise has standard deviation {self.noise_std:.3g}"
         return printable("\n".join([*lines, noise, *unkept(self.privacy_)]))
 
 

@@ -124,7 +124,7 @@ class HistogramEstimate:
         below, above = max(self.below, 0.0), max(self.above, 0.0)
         said = (
             f"About {below:,.0f} rows lie below the bins, and {above:,.0f} above.",
-            f"Intervals of 95 % are for noise of standard deviation {self.noise_std:.3g}.",
+            f"Intervals are of 95 %; the noise has standard deviation {self.noise_std:.3g}.",
             *self.warnings_, self.privacy_.headline,
         )  # fmt: skip
         picture = views.framed(views.bars(self.edges.tolist(), rows, "Rows in each bin"))
@@ -137,7 +137,7 @@ class HistogramEstimate:
         ]
         return printable("\n".join([
             f"below: {self.below:,.0f}", *lines, f"above: {self.above:,.0f}",
-            f"[...] is a 95 % interval for the noise of standard deviation {self.noise_std:.3g}",
+            f"[...] is a 95 % interval; the noise has standard deviation {self.noise_std:.3g}",
             self.privacy_.headline,
         ]))  # fmt: skip
 

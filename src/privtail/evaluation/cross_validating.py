@@ -37,8 +37,8 @@ from privtail.trusted.row_errors import FoldedModel
 from privtail.trusted.tables import without_persons
 
 AVERAGE = (
-    "The numbers are of {count} models, each on the rows that it was not fitted to. That the "
-    "models share rows is not in the intervals."
+    "The numbers are of {count} models, each on the rows that it was not fitted to. The intervals "
+    "do not allow for the rows that the models share."
 )
 WARNED = "{some} of {count} models warned: {text}"
 
