@@ -124,12 +124,11 @@ class Ledger:
     neighbours : {"replace_one", "zero_out"} or None, default=None
         The relation that all plans are stated for; None for ``"replace_one"`` or that of the file.
     composition : {"basic", "zcdp", "gdp"} or None, default=None
-        How costs add up; None for ``"basic"`` or that of the file. ``"basic"`` takes every plan.
-        ``"zcdp"`` and ``"gdp"`` admit many more small ones, of those that have a rho, or are
-        Gaussian only.
-
+        How costs add up; None for ``"basic"`` or that of the file. ``"basic"`` accepts every plan,
+        ``"zcdp"`` those that have a rho, and ``"gdp"`` those with Gaussian noise alone. The last
+        two admit many more small plans.
     data_set : str or None, default=None
-        The name of what this is a budget of: a charge that names another one is refused.
+        The name of the data set: a charge that names another one is refused.
     analysts : dict of str to float or None, default=None
         Who may charge the ledger, and the epsilon that each may spend in all, such as
         ``{"ann": 1.0, "bob": 0.5}``. The total holds for all of them together. Then every charge
