@@ -268,6 +268,14 @@ def test_what_a_fit_sets_is_described(name):
     assert found <= described.keys()
 
 
+@pytest.mark.parametrize(
+    "name", [n for n in ESTIMATORS if hasattr(getattr(linear_model, n), "score")]
+)
+def test_a_score_without_noise_says_so(name):
+    said = inspect.getdoc(getattr(linear_model, name).score) or ""
+    assert "outside the promise, unless the rows are public" in " ".join(said.split())
+
+
 def examples() -> dict[str, object]:
     """Classes and functions, without methods; a method's example runs where it has one."""
     return {name: thing for name, thing in PUBLIC.items() if ">>>" in (inspect.getdoc(thing) or "")}

@@ -109,7 +109,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             Labels; needed. With a table of `privtail.open_table`, or a Dask data frame, the name of
             its column.
         groups : array of shape (n,) or str, default=None
-            Whose row it is. Then a person is protected, of whom ``max_rows`` rows count.
+            The person of each row. Then persons are protected, with ``max_rows`` rows at most.
         **unknown : Any
             Nothing else is accepted; ``sample_weight`` is refused with a reason.
 
@@ -386,6 +386,34 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             If ``fit`` was not called before.
         """
         return likely_labels(self.decision_function(X), self.classes_)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy of predictions, as scikit-learn's scores.
+
+        It is computed from rows without noise: outside the promise, unless the rows are public.
+        Use `privtail.evaluate` for private rows.
+
+        Parameters
+        ----------
+        X : array or data frame
+            Features (rows, d).
+        y : array of shape (rows,)
+            Labels.
+        sample_weight : array of shape (rows,) or None, default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        InvalidInput
+            If the columns are not those of the fit, or cannot be used.
+        NotFittedError
+            If ``fit`` was not called before.
+        """
+        return float(super().score(X, y, sample_weight))
 
 
 @dataclass(eq=False, repr=False)

@@ -74,7 +74,7 @@ class DPMean(PrivateEstimator):
         y : Any, default=None
             Ignored.
         groups : array of shape (n,), default=None
-            Whose row it is. Then a person is protected, of whom ``max_rows`` rows count.
+            The person of each row. Then persons are protected, with ``max_rows`` rows at most.
         **unknown : Any
             Nothing else is accepted.
 
@@ -172,7 +172,7 @@ class DPScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # typ
         y : Any, default=None
             Ignored.
         groups : array of shape (n,), default=None
-            Whose row it is. Then a person is protected, of whom ``max_rows`` rows count.
+            The person of each row. Then persons are protected, with ``max_rows`` rows at most.
         **unknown : Any
             Nothing else is accepted.
 

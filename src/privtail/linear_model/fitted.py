@@ -45,31 +45,30 @@ class FittedLinearModel(PrivateEstimator):
         """Intervals for the slopes, from released numbers alone; it costs nothing.
 
         ``kind="population"``: for the slopes of the population that the rows come from. They allow
-        for the noise, and for the sampling error ``coef_sampling_std_``: the sandwich of an
-        M-estimator, from released second moments and released sizes of residuals. It assumes that
-        these sizes do not depend on the features; for counts and labels, also that margins are
-        about Gaussian. For counts, amounts and two labels, intervals allow for what clipped
-        derivatives, cut predictions and few steps do to the length of all slopes together. For
-        numbers, they are for the slopes of residuals that are clipped at
-        ``report_["clipping_threshold"]``, and of rows that are shrunk to ``report_["row_length"]``.
-        Slopes without clipping differ where residuals are skewed or an effect is not linear. No
-        interval allows for that. On three real tables of 20,000 rows, at epsilon 1 and 5, intervals
-        of 95 % held the slopes of least squares in 6 % to 85 % of the fits. They held those of
-        clipped residuals in 88 % to 100 %.
-        ``benchmarks/intervals.py`` measures how often they hold and how wide they are, and
-        ``benchmarks/populations.py`` does so on real tables.
+        for the noise and for the sampling error ``coef_sampling_std_``. This error is the sandwich
+        of an M-estimator, from released second moments and released sizes of residuals. It assumes
+        that these sizes do not depend on the features; for counts and labels, also that margins are
+        about Gaussian.
 
-        ``kind="noise"``: for the slopes to which the same releases would have led without noise. A
-        step adds noise, and brings two paths nearer where the loss is curved. The curvature is that
-        of released second moments times the part of the residuals that is not clipped, averaged
-        over what noise leaves open; at a kink none is counted on. What shrinking took from a slope
-        is added, and how far margins are from a likely length. ``benchmarks/intervals.py``
-        shows how much wider that is than the noise it saw.
+        For counts, amounts and two labels, clipping and few steps multiply all slopes by a common
+        factor, and the intervals allow for that. For numbers, the intervals are for the slopes of
+        residuals that are clipped at ``report_["clipping_threshold"]``, and of rows that are shrunk
+        to ``report_["row_length"]``. Slopes without clipping differ if residuals are skewed or an
+        effect is not linear, and no interval allows for that. On three real tables of 20,000 rows,
+        at epsilon 1 and 5, intervals of 95 % held the slopes of least squares in 6 % to 85 % of the
+        fits, and those of clipped residuals in 88 % to 100 % (``benchmarks/populations.py``).
 
-        Two columns that are alike, or all indicators of a category beside an intercept, leave the
-        split of their slopes to noise. Their intervals are wide, and those of 95 % hold in 82 % to
-        100 % of the fits. A feature of one value in 99 % of the rows or more may not be used, nor
-        may one of which noise hides the rest: then its slope is zero, and its interval has no ends.
+        ``kind="noise"``: for the slopes of the same fit without noise. The noise of each step is
+        added up, less what later steps remove of it where the loss is curved. The curvature follows
+        from released second moments and from the share of residuals that is not clipped, averaged
+        over what noise leaves open; at a kink it counts as zero. The intervals also allow for what
+        shrinking took from a slope, and for how far margins are from a likely length.
+        ``benchmarks/intervals.py`` measures how wide both kinds are, and how often they hold.
+
+        The data do not determine how slopes are split between two equal columns, or between all
+        indicators of a category and the intercept. Their intervals are wide, and those of 95 % hold
+        in 82 % to 100 % of the fits. A feature may not be used if 99 % of its values or more are
+        equal, or if noise hides the others: its slope is then zero, and its interval has no ends.
 
         Parameters
         ----------
@@ -86,12 +85,11 @@ class FittedLinearModel(PrivateEstimator):
         Raises
         ------
         InvalidInput
-            Where no theory gives the noise: with an algorithm of your own or by name, with selected
-            features, and where the model is a private constant. Also where the sampling error is
-            not known: with a penalty, for least absolute deviations and quantiles, with three
-            labels or more, and without privacy. The same holds where no second moments were
-            released because features are too many, and where noise hides these or how long slopes
-            are.
+            If no theory gives the noise: with an algorithm of your own or by name, with selected
+            features, or if the model is a private constant. Also if the sampling error is not
+            known: with a penalty, for least absolute deviations and quantiles, with three labels or
+            more, and without privacy. Also if features are too many for second moments, or if noise
+            hides these, or how large the slopes are together.
         """
         check_is_fitted(self)
         if kind not in ("population", "noise"):

@@ -60,7 +60,7 @@ class LogLinearRegressor(PrivateRegressor):
             Target; needed. With a table of `privtail.open_table`, or a Dask data frame, the name of
             its column.
         groups : array of shape (n,) or str, default=None
-            Whose row it is. Then a person is protected, of whom ``max_rows`` rows count.
+            The person of each row. Then persons are protected, with ``max_rows`` rows at most.
         exposure : array of shape (n,) or str, default=None
             On how much of something each target was counted, such as years insured, in any unit;
             of a table the name of its column. E[y] is then exposure exp(Xw + b): the logarithm of

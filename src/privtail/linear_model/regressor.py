@@ -79,7 +79,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
             Target; needed. With a table of `privtail.open_table`, or a Dask data frame, the name of
             its column.
         groups : array of shape (n,) or str, default=None
-            Whose row it is. Then a person is protected, of whom ``max_rows`` rows count.
+            The person of each row. Then persons are protected, with ``max_rows`` rows at most.
         **unknown : Any
             Nothing else is accepted; ``sample_weight`` is refused with a reason.
 

@@ -151,7 +151,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         y : array of shape (n,) or str, default=None
             Target; needed. With a table of `privtail.open_table` the name of its column.
         groups : array of shape (n,) or str, default=None
-            Whose row it is. Then a person is protected, of whom ``max_rows`` rows count.
+            The person of each row. Then persons are protected, with ``max_rows`` rows at most.
         **unknown : Any
             Nothing else is accepted.
 
