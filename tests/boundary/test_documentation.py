@@ -298,14 +298,15 @@ def test_a_common_mistake_is_refused_as_the_faq_says(root, mistake):
 
 
 def words_of_statements(source: Path) -> set[str]:
-    """What may stand in the table of a statement, as the source writes it."""
+    """What may stand in a statement's table and name its theorem, as the source writes it."""
     core = "\n".join(path.read_text(encoding="utf-8") for path in source.rglob("*.py"))
     stages = re.findall(r'(?:stage=|_round\()"([^"]+)"', core)
     questions = re.findall(r'question="([^"]+)"', core)
     questions += re.findall(r'self\._mean\(.*, "([^"]+)"\)', core)
     laws = [law.replace("_", " ") for law in LAWS]
     header = [*Statement(epsilon=1.0, delta=0.0, n=1, plan=()).table()[0]]
-    return {*stages, *questions, *laws, *header}
+    theorems = {*re.findall(r'theorem: str = field\(default="([^"]+)"', core)}
+    return {*stages, *questions, *laws, *header, *theorems - {"no noise: not private"}}
 
 
 def explained(text: str) -> set[str]:
