@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.metrics import mean_poisson_deviance
+from sklearn.metrics import log_loss, mean_poisson_deviance
 
 from privtail.default.tuning import Tuning
-from privtail.linear_model import DPLinearRegression, DPPoissonRegressor
+from privtail.linear_model import DPLinearRegression, DPLogisticRegression, DPPoissonRegressor
+from privtail.summaries.histograms import POWERS, Histogram
 from privtail.summaries.standardization import tail_adjusted
 from privtail.summaries.summary import UNUSED, Summary
+from tests.summaries.test_prior import counted
 
 HEAVIER = Tuning().heavy_tail_ratio
 SIMULATED = {"noise": "simulated"}
@@ -20,21 +23,36 @@ SIMULATED = {"noise": "simulated"}
 def summary(columns=3):
     """Every column has the centre 2, the scale 3 and was detected."""
     ones, yes = np.ones(columns), np.ones(columns, dtype=np.bool_)
-    return Summary(2 * ones, 3 * ones, 3 * ones, ones, -ones, ones, yes, yes, ones, ~yes)
+    return Summary(2 * ones, 3 * ones, 3 * ones, 3 * ones, ones, -ones, ones, yes, yes, ones, ~yes)
 
 
 def test_scales_grow_with_the_length_of_tails_that_are_heavier_than_usual():
     """By what a tail is longer than 1.5 times the usual one: of the target, or of most features."""
     found = replace(summary(5), deviations=3 * np.array([1.0, 2.0, 12.0, 1.0, 2.0]))
-    assert tail_adjusted(found, HEAVIER, 4).scales.tolist() == [3, 3, 3 * 4.0, 3, 3]
+    assert tail_adjusted(found, found.deviations, HEAVIER, 4).scales.tolist() == [3, 3, 3 * 4.0, 3, 3]
     heavy = replace(found, deviations=np.where(np.arange(5) == 4, 36.0, found.deviations))
-    assert tail_adjusted(heavy, HEAVIER, 4).scales.tolist() == found.scales.tolist()
-    no_target = tail_adjusted(found, HEAVIER, 5).scales
+    assert tail_adjusted(heavy, heavy.deviations, HEAVIER, 4).scales.tolist() == found.scales.tolist()
+    no_target = tail_adjusted(found, found.deviations, HEAVIER, 5).scales
     assert no_target == pytest.approx([3, 4, 24, 3, 4])
     alike = replace(found, deviations=12 * found.scales)
-    assert tail_adjusted(alike, HEAVIER, 4).scales.tolist() == found.scales.tolist()
+    assert tail_adjusted(alike, alike.deviations, HEAVIER, 4).scales.tolist() == found.scales.tolist()
     unknown = replace(found, scales=np.full(5, UNUSED), deviations=np.full(5, UNUSED))
-    assert tail_adjusted(unknown, HEAVIER, 4).scales.tolist() == unknown.scales.tolist()
+    assert tail_adjusted(unknown, unknown.deviations, HEAVIER, 4).scales.tolist() == unknown.scales.tolist()
+
+
+def test_the_width_of_a_column_is_that_of_its_quantiles_and_no_code_widens_it():
+    """The cells of quantiles interpolate, so the width of a normal column is about its scale."""
+    rng = np.random.default_rng(0)
+    normal, wide = rng.normal(50, 12, 100_000), np.exp(rng.uniform(-20, 20, 100_000))
+    coded = np.where(rng.random(100_000) < 0.05, -999, normal)
+    found = [
+        Histogram(counted(x[:, None])[0], POWERS, 0.0).described(len(x))
+        for x in (normal, coded, wide)
+    ]
+    length = [float(s.widths[0] / s.scales[0]) for s in found]
+    assert length[0] < 1.5 and length[1] == pytest.approx(length[0], rel=0.3)
+    assert length[2] == pytest.approx((np.exp(16) / 2.563) / (np.exp(10) / 1.349), rel=0.5)
+    assert found[1].deviations[0] > 3 * found[0].deviations[0]
 
 
 # ---------------------------------------------------------------- whole fits
@@ -61,6 +79,16 @@ def test_a_feature_over_many_powers_of_ten_does_not_spoil_a_model_of_counts():
     told = DPPoissonRegressor(random_state=0, **SIMULATED).fit(X, y).predict(X)
     constant = np.full(len(y), y.mean())
     assert mean_poisson_deviance(y, told) < 0.6 * mean_poisson_deviance(y, constant)
+
+
+def test_a_feature_over_many_powers_of_ten_does_not_hide_the_others_from_labels():
+    """Noise in its slope moved margins to their ends: no more than a constant was left."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 5))
+    X[:, 0] = np.exp(rng.uniform(-20, 20, 20_000))
+    y = (rng.random(20_000) < 1 / (1 + np.exp(-1.5 * X[:, 1]))).astype(int)
+    model = DPLogisticRegression(classes=[0, 1], random_state=0, **SIMULATED).fit(X, y)
+    assert log_loss(y, model.predict_proba(X)) < 0.82 * math.log(2)
 
 
 def test_one_noisy_cell_beside_a_tail_does_not_change_the_unit_of_a_feature():

@@ -15,7 +15,7 @@ from privtail.trusted.problem import Problem
 def summary(columns=3):
     """Every column has the centre 2, the scale 3 and was detected."""
     ones, yes = np.ones(columns), np.ones(columns, dtype=np.bool_)
-    return Summary(2 * ones, 3 * ones, 3 * ones, ones, -ones, ones, yes, yes, ones, ~yes)
+    return Summary(2 * ones, 3 * ones, 3 * ones, 3 * ones, ones, -ones, ones, yes, yes, ones, ~yes)
 
 
 def test_raw_slopes_are_those_of_standardized_features():

@@ -142,10 +142,10 @@ class Fit:
         self.standard = Standardization.of(self.summary, self.problem, sparse=self.curator.sparse)
 
     def standardize(self, summary: Summary) -> None:
-        """Standardize columns; for all targets but labels, with `tail_adjusted` scales."""
+        """Standardize columns, with `tail_adjusted` scales."""
         self.summary = summary
-        if not self.has_labels:
-            summary = tail_adjusted(summary, self.tuning.heavy_tail_ratio, self.problem.d)
+        sizes = summary.widths if self.has_labels else summary.deviations
+        summary = tail_adjusted(summary, sizes, self.tuning.heavy_tail_ratio, self.problem.d)
         self.standard = Standardization.of(summary, self.problem, sparse=self.curator.sparse)
         self.loss = self.standard.loss(self.loss)
 

@@ -207,18 +207,21 @@ class Histogram:
         if total <= 0:
             return None
         if 2 * max(kept[0], kept[-1]) > total:  # most lies beyond the edges
-            return Summary.of_one(0.0, UNUSED, UNUSED, UNUSED, -1.0, 1.0, False, True, 0.0, False)
+            return Summary.of_one(0.0, *[UNUSED] * 4, -1.0, 1.0, False, True, 0.0, False)
         detected = np.flatnonzero(kept).tolist()
         first, last = detected[0], detected[-1]
         (i, _), (_, centre), (j, _) = (cells.quantile(kept, level) for level in (0.25, 0.5, 0.75))
         middles = np.array([cells.point(cell, 0.5) for cell in detected])
         deviation = math.sqrt(float(kept[detected] / total @ (middles - centre) ** 2))
         spread, scale_known = cells.spread(kept)
+        levels, deviations = SPREADS[1]
+        (_, low), (_, high) = (cells.quantile(kept, level) for level in levels)
         ends = cells.point(first, 0.0), cells.point(last, 1.0)
         tail = max(abs(end - centre) for end in ends) or 1.0
         inside = self.counts[first : last + 1].sum() if cells.refined else total
+        scale = spread or deviation or tail
         return Summary.of_one(
-            centre, spread or deviation or tail, deviation or tail, tail,
+            centre, scale, max(scale, (high - low) / deviations), deviation or tail, tail,
             cells.bounds(i)[0], cells.bounds(j)[1], True, scale_known, float(inside) / n, single,
         )  # fmt: skip
 

@@ -94,7 +94,7 @@ def described(counts: Doubles, cells: Cells, std: Doubles | float, n: int) -> Su
         they = pooled(counts[alike]) if alike.any() else None
         each = [they or one if same else one for same, one in zip(alike, each, strict=True)]
         size = together.deviations
-        undetected = replace(undetected, scales=size, deviations=size, tails=together.tails)
+        undetected = replace(undetected, scales=size, widths=size, deviations=size, tails=together.tails)
     found = Summary.joined([one or undetected for one in each])
     part, _ = usable_rows(counts.mean(axis=0), std / math.sqrt(len(counts)), n)
     hidden = np.array([one.sure_cells().sum() < LEAST_DETECTED * part * n for one in histograms])
@@ -161,13 +161,13 @@ class ColumnPrior:
         octaves = at @ np.floor(_LOCATIONS)
         by_shape = weights.reshape(len(counts), _OCTAVES, _STEPS, len(_SHAPES)).sum(axis=1)
         facts = np.tensordot(by_shape, _descriptions(), 2)
-        scales, deviations, tails = 2.0 ** (octaves[:, None] + facts[:, :3]).T
-        centres, lows, highs = scales * facts[:, 3:6].T
-        zeros, scale_known = facts[:, 6:].T > 0.5
+        scales, widths, deviations, tails = 2.0 ** (octaves[:, None] + facts[:, :4]).T
+        centres, lows, highs = scales * facts[:, 4:7].T
+        zeros, scale_known = facts[:, 7:].T > 0.5
         nowhere = zeros | (unsure > MAX_LOCATION_STD)
         scale_known &= ~(zeros & (unsure > MAX_LOCATION_STD))
         return Summary(
-            np.where(nowhere, 0.0, centres), scales, deviations, tails,
+            np.where(nowhere, 0.0, centres), scales, widths, deviations, tails,
             np.where(zeros, -SMALLEST, lows), np.where(zeros, SMALLEST, highs),
             unsure <= MAX_LOCATION_STD, scale_known,
             np.sum(at * (np.abs(_LOCATIONS - where[:, None]) <= STEP), axis=1),
@@ -202,7 +202,7 @@ def _location_laws() -> tuple[Doubles, Doubles]:
 def _descriptions() -> Doubles:
     """(steps, shapes, facts) the description of every profile whose location is in [1, 2].
 
-    The facts are: logarithms of scale, deviation and tail; centre and ends of the cells of the
+    The facts are: logarithms of scale, width, deviation and tail; centre and ends of the cells of the
     quartiles, in scales; whether the quartiles are zero; whether the scale is known.
     """
     first = len(_LOCATIONS) // 2
@@ -216,7 +216,7 @@ def _descriptions() -> Doubles:
             counts[counts < LEAST_CELL] = 0.0
             seen = Histogram(counts, POWERS, 0.0).described(1) or Summary.undetected()
             scale = seen.scales[0]
-            logs = np.log2([scale, seen.deviations[0], seen.tails[0]])
+            logs = np.log2([scale, seen.widths[0], seen.deviations[0], seen.tails[0]])
             places = np.array([seen.centres[0], seen.lows[0], seen.highs[0]]) / scale
             facts.append([*logs, *places, seen.mostly_zeros[0], seen.scale_known[0]])
     return np.array(facts).reshape(_STEPS, len(_SHAPES), -1)

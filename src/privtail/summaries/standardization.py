@@ -147,23 +147,23 @@ class Standardization:
         return w
 
 
-def tail_adjusted(summary: Summary, heavier: float, d: int) -> Summary:
+def tail_adjusted(summary: Summary, sizes: Doubles, heavier: float, d: int) -> Summary:
     """Larger scales for those of the ``d`` features that have heavier tails than usual.
 
     Most records decide a slope, but the few records in a heavy tail decide the mean loss. There the
     slope may be wrong, and noise in it may move predictions to the ends of their range, unless the
     target or three quarters of the features have such a tail.
 
-    The length of a tail is the root mean square deviation over the scale. The usual length is
-    ``heavier`` times the larger of the lower quartile of the features' lengths and the length of
-    the target, if it is a number. A scale is at least the deviation over the usual length.
+    The length of a tail is the ``sizes`` (columns,) over the scale: `Summary.deviations`, but
+    `Summary.widths` for labels. Their margins are clipped, and rare codes such as -999 have a large
+    deviation, so that a scale by deviations would hide the other values.
 
-    Labels do without: their margins are cut, and codes such as -999 would hide the other values.
+    The usual length is ``heavier`` times the larger of the lower quartile of the features' lengths
+    and the length of the target, if it is a number. A scale is at least its size over the usual
+    length.
     """
-    known = summary.detected & (summary.scales < UNUSED) & (summary.deviations > 0)
-    length = np.divide(
-        summary.deviations, summary.scales, out=np.zeros_like(summary.scales), where=known
-    )
+    known = summary.detected & (summary.scales < UNUSED) & (sizes > 0)
+    length = np.divide(sizes, summary.scales, out=np.zeros_like(sizes), where=known)
     if not known[:d].any():
         return summary
     most = float(np.quantile(length[:d][known[:d]], 0.25, method="lower"))

@@ -35,6 +35,8 @@ class Summary:
     ----------
     centres : (columns,) medians.
     scales : (columns,) distances of quantiles, in standard deviations of a Gaussian.
+    widths : (columns,) the distance of the quantiles .1 and .9, in standard deviations of a Gaussian;
+        at least the scale.
     deviations : (columns,) root mean square distances of detected values from the centres.
     tails : (columns,) distances from the centre to the outermost detected cell.
     lows, highs : (columns,) edges of the cells that hold the quartiles.
@@ -51,6 +53,7 @@ class Summary:
 
     centres: Doubles
     scales: Doubles
+    widths: Doubles
     deviations: Doubles
     tails: Doubles
     lows: Doubles
@@ -68,12 +71,13 @@ class Summary:
     @classmethod
     def undetected(cls) -> Self:
         """The summary of one column that was not detected."""
-        return cls.of_one(0.0, 1.0, 1.0, 1.0, -1.0, 1.0, False, True, 0.0, False)
+        return cls.of_one(0.0, 1.0, 1.0, 1.0, 1.0, -1.0, 1.0, False, True, 0.0, False)
 
     @classmethod
     def declared(cls, columns: int) -> Self:
         """The public summary of this number of declared indicators."""
-        return cls.of_one(0.0, 0.5, 0.5, 1.0, -1.0, 1.0, True, True, 1.0, False).repeated(columns)
+        one = cls.of_one(0.0, 0.5, 0.5, 0.5, 1.0, -1.0, 1.0, True, True, 1.0, False)
+        return one.repeated(columns)
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
@@ -160,7 +164,7 @@ class Summary:
         for name in ("centres", "lows", "highs"):
             place = middles[better] + halves[better] * getattr(finer, name)[better]
             getattr(found, name)[better] = place
-        for name, known in (("scales", better), ("deviations", inside), ("tails", inside)):
+        for name, known in (("scales", better), ("widths", better), ("deviations", inside), ("tails", inside)):
             getattr(found, name)[known] = halves[known] * getattr(finer, name)[known]
         few = inside & ~finer.scale_known & (finer.detected_part < least_detected)
         part = np.maximum(finer.detected_part[few], 0.0)
