@@ -97,11 +97,12 @@ class FitIntercept:
     The descent clips residuals, so its intercept is closer to a median. The new intercept is that
     of the intercept-only model, less the slopes times the released means of the features, plus the
     mean residual that this leaves. Residuals are clipped where the bias of clipping is the noise.
-    Predictions are clipped, or a few rows with codes would move the mean.
-    The intercept-only model moves by the same amount m, so that the acceptance test measures the
-    gain of the slopes alone. If it is returned, it stays within the noise s of the released target
-    mean, because noise may hide a tail of the residuals: it moves by s^2 / m at most (positive-part
-    James-Stein estimator of Green and Strawderman 1991, for an unbiased and a biased mean).
+    If the target is mostly zero, noise hides the tail of the residuals, and that of the target
+    decides. Predictions are clipped, or a few rows with codes would move the mean. The
+    intercept-only model moves by the same amount m, so that the acceptance test measures the gain
+    of the slopes alone. If it is returned, it stays within the noise s of the released target mean:
+    it moves by s^2 / m at most (positive-part James-Stein estimator of Green and Strawderman 1991,
+    for an unbiased and a biased mean).
     """
 
     mean: MeanDerivative
@@ -110,20 +111,20 @@ class FitIntercept:
         return self.mean.plan(problem)
 
     def run(self, fit: Fit) -> None:
-        problem, target, usable = fit.problem, fit.standard.target, fit.residuals.part
-        d, constant, threshold = problem.d, fit.intercept_only.copy(), target.scale
-        constant[d] = target.location + (constant[d] - target.location) / usable
-        w = constant + fit.preconditioner.with_intercept(fit.w[:d], len(fit.w))
-        deviation = self.mean.deviation(problem)
-        if fit.residuals.known:
-            clipped = fit.reach * target.tail + target.balanced(deviation)
-            threshold = min(fit.residuals.balanced(deviation / usable), clipped)
+        target, residuals, usable = fit.standard.target, fit.residuals, fit.residuals.part
+        constant = fit.intercept_only.copy()
+        constant[-1] = target.location + (constant[-1] - target.location) / usable
+        w = constant + fit.preconditioner.with_intercept(fit.w[:-1], len(fit.w))
+        deviation = self.mean.deviation(fit.problem)
+        threshold = wide = target.balanced(deviation)
+        if residuals.known and not fit.mostly_zero:
+            threshold = min(residuals.balanced(deviation / usable), fit.reach * target.tail + wide)
         move = -self.mean.release(fit, fit.loss, w, threshold)[0] / usable
-        w[d] += move
-        noise, least = target.balanced(deviation) * deviation / usable, np.finfo(np.float64).tiny
+        w[-1] += move
         if not target.only_zeros:  # its error is not known
-            constant[d] += move
-            fit.excess_move = move * (1 - (noise / max(noise, abs(move), least)) ** 2)
+            constant[-1] += move
+            noise = max(wide * deviation / usable, np.finfo(np.float64).tiny)
+            fit.excess_move = move * (1 - (noise / max(noise, abs(move))) ** 2)
         fit.w, fit.intercept_only = w, constant
 
 
@@ -149,9 +150,9 @@ def at_quantile(fit: Fit, mean: MeanDerivative, loss: Loss, w: Doubles, scale: f
 
     The mean derivative of the loss is that fraction less the quantile. As a normal score it is
     about linear in the intercept, with the slope 1 / (scale of the residuals). The intercept moves
-    to the root of the line that is fitted to all releases so far. ``scale`` is the prior guess of
-    the scale of the residuals, and of the error of the intercept. Residuals need not be Gaussian,
-    so a score has an error of a quarter of its size beside its noise.
+    to the root of the line that is fitted to all releases so far. ``scale`` is a guess of the scale
+    of the residuals and of the error of the intercept. A score has an error of a quarter of its
+    size, because residuals need not be Gaussian.
     """
     loss = loss if isinstance(loss, QuantileLoss) else QuantileLoss(quantile=0.5)
     q, noise = loss.quantile, mean.deviation(fit.problem) * loss.lipschitz
