@@ -89,6 +89,7 @@ def _around_zero(found: Summary) -> Summary:
         found,
         centres=np.zeros_like(away),
         scales=np.hypot(found.scales, away),
+        widths=np.hypot(found.widths, away),
         deviations=np.hypot(found.deviations, away),
         tails=found.tails + away,
     )

@@ -367,12 +367,14 @@ class _Search:
         found, first = self.found, self._first
         needles = ~(found.scale_known | self._hidden | narrow)
         scales = np.where(needles, first.scales, found.scales)
+        widths = np.where(needles, first.widths, found.widths)
         deviations = np.where(needles, first.deviations, found.deviations)
         tails = np.where(needles, first.tails, found.tails)
         refined = self._refined
         summary = replace(
             found,
             scales=scales,
+            widths=widths,
             deviations=np.maximum(deviations, refined * scales),
             tails=np.maximum(tails, refined * LEAST_TAIL * scales),
             single=found.single & refined & ~self._hidden & (found.detected_part >= LEAST_DETECTED),
