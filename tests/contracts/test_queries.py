@@ -96,6 +96,20 @@ def test_a_query_that_fails_quotes_no_cell(monkeypatch: pytest.MonkeyPatch) -> N
         DPLinearRegression().fit(text, [1.0])
 
 
+def test_a_query_that_panics_is_refused_like_one_that_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A panic of polars is no `Exception`, and quotes what it likes."""
+
+    def panics(*_: object) -> None:
+        raise pl.exceptions.PanicException("secret")
+
+    monkeypatch.setattr(queries, "_write", panics)
+    with pytest.raises(InvalidInput, match=r"The query fails \(PanicException\)") as caught:
+        privtail.open_table(pl.LazyFrame({"x": [1.0]}))
+    assert "secret" not in "".join(traceback.format_exception(caught.value))
+
+
 def test_the_rows_are_in_no_file_that_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
     honest = tempfile.TemporaryFile

@@ -74,9 +74,9 @@ def run(query: Any, folder: Path | None) -> QueryResult:
         with tempfile.TemporaryFile(dir=folder) as file:
             try:
                 _write(query, file)
-            except OSError:
+            except (OSError, KeyboardInterrupt, SystemExit):
                 raise
-            except Exception as error:  # noqa: BLE001  its text may quote a cell
+            except BaseException as error:  # noqa: BLE001  polars panics with one; it may quote a cell
                 raise InvalidInput(
                     f"The query fails ({type(error).__name__}). Run it without privtail to see why."
                 ) from None
