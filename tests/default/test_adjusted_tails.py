@@ -26,18 +26,23 @@ def summary(columns=3):
     return Summary(2 * ones, 3 * ones, 3 * ones, 3 * ones, ones, -ones, ones, yes, yes, ones, ~yes)
 
 
+def adjusted(found, features):
+    """By root mean squares, as for numbers."""
+    return tail_adjusted(found, found.deviations, HEAVIER, features)
+
+
 def test_scales_grow_with_the_length_of_tails_that_are_heavier_than_usual():
     """By what a tail is longer than 1.5 times the usual one: of the target, or of most features."""
     found = replace(summary(5), deviations=3 * np.array([1.0, 2.0, 12.0, 1.0, 2.0]))
-    assert tail_adjusted(found, found.deviations, HEAVIER, 4).scales.tolist() == [3, 3, 3 * 4.0, 3, 3]
+    assert adjusted(found, 4).scales.tolist() == [3, 3, 3 * 4.0, 3, 3]
     heavy = replace(found, deviations=np.where(np.arange(5) == 4, 36.0, found.deviations))
-    assert tail_adjusted(heavy, heavy.deviations, HEAVIER, 4).scales.tolist() == found.scales.tolist()
-    no_target = tail_adjusted(found, found.deviations, HEAVIER, 5).scales
+    assert adjusted(heavy, 4).scales.tolist() == found.scales.tolist()
+    no_target = adjusted(found, 5).scales
     assert no_target == pytest.approx([3, 4, 24, 3, 4])
     alike = replace(found, deviations=12 * found.scales)
-    assert tail_adjusted(alike, alike.deviations, HEAVIER, 4).scales.tolist() == found.scales.tolist()
+    assert adjusted(alike, 4).scales.tolist() == found.scales.tolist()
     unknown = replace(found, scales=np.full(5, UNUSED), deviations=np.full(5, UNUSED))
-    assert tail_adjusted(unknown, unknown.deviations, HEAVIER, 4).scales.tolist() == unknown.scales.tolist()
+    assert adjusted(unknown, 4).scales.tolist() == unknown.scales.tolist()
 
 
 def test_the_width_of_a_column_is_that_of_its_quantiles_and_no_code_widens_it():

@@ -199,7 +199,8 @@ def reached(X, y, w, noise, seed=0, **options):
 
 def columns(d, tail):
     """The summary of d features and a target, all of the scale 1."""
-    return Summary.of_one(0.0, 1.0, 1.0, 1.0, tail, -0.7, 0.7, True, True, 1.0, False).repeated(d + 1)
+    one = Summary.of_one(0.0, 1.0, 1.0, 1.0, tail, -0.7, 0.7, True, True, 1.0, False)
+    return one.repeated(d + 1)
 
 
 def test_far_rows_decide_by_number_and_not_by_size():

@@ -94,7 +94,9 @@ def described(counts: Doubles, cells: Cells, std: Doubles | float, n: int) -> Su
         they = pooled(counts[alike]) if alike.any() else None
         each = [they or one if same else one for same, one in zip(alike, each, strict=True)]
         size = together.deviations
-        undetected = replace(undetected, scales=size, widths=size, deviations=size, tails=together.tails)
+        undetected = replace(
+            undetected, scales=size, widths=size, deviations=size, tails=together.tails
+        )
     found = Summary.joined([one or undetected for one in each])
     part, _ = usable_rows(counts.mean(axis=0), std / math.sqrt(len(counts)), n)
     hidden = np.array([one.sure_cells().sum() < LEAST_DETECTED * part * n for one in histograms])

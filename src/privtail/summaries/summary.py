@@ -161,10 +161,11 @@ class Summary:
         found.scale_known[better] = finer.scale_known[better]
         found.detected_part[better] = finer.detected_part[better]
         found.single[better] &= finer.single[better]
+        sizes = {"scales": better, "widths": better, "deviations": inside, "tails": inside}
         for name in ("centres", "lows", "highs"):
             place = middles[better] + halves[better] * getattr(finer, name)[better]
             getattr(found, name)[better] = place
-        for name, known in (("scales", better), ("widths", better), ("deviations", inside), ("tails", inside)):
+        for name, known in sizes.items():
             getattr(found, name)[known] = halves[known] * getattr(finer, name)[known]
         few = inside & ~finer.scale_known & (finer.detected_part < least_detected)
         part = np.maximum(finer.detected_part[few], 0.0)
