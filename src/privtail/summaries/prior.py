@@ -204,8 +204,8 @@ def _location_laws() -> tuple[Doubles, Doubles]:
 def _descriptions() -> Doubles:
     """(steps, shapes, facts) the description of every profile whose location is in [1, 2].
 
-    The facts are: logarithms of scale, width, deviation and tail; centre and ends of the cells of the
-    quartiles, in scales; whether the quartiles are zero; whether the scale is known.
+    The facts are: logarithms of scale, width, deviation and tail; centre and ends of the cells of
+    the quartiles, in scales; whether the quartiles are zero; whether the scale is known.
     """
     first = len(_LOCATIONS) // 2
     facts = []

@@ -35,8 +35,8 @@ class Summary:
     ----------
     centres : (columns,) medians.
     scales : (columns,) distances of quantiles, in standard deviations of a Gaussian.
-    widths : (columns,) the distance of the quantiles .1 and .9, in standard deviations of a Gaussian;
-        at least the scale.
+    widths : (columns,) distances of the quantiles .1 and .9, in standard deviations of a Gaussian;
+        at least the scales.
     deviations : (columns,) root mean square distances of detected values from the centres.
     tails : (columns,) distances from the centre to the outermost detected cell.
     lows, highs : (columns,) edges of the cells that hold the quartiles.
