@@ -663,9 +663,9 @@ def test_a_full_disk_compiles_in_memory(tmp_path):
     ("ending", "damage"),
     [
         (".nbi", lambda b: b[: len(b) // 2]),
-        (".nbi", lambda b: bytes(len(b))),
+        pytest.param(".nbi", lambda b: bytes(len(b)), marks=pytest.mark.slow),
         (".nbc", lambda b: bytes(len(b))),
-        (".nbc", lambda b: b""),
+        pytest.param(".nbc", lambda b: b"", marks=pytest.mark.slow),
     ],
 )
 def test_a_damaged_cache_is_rebuilt(tmp_path, ending, damage):

@@ -244,7 +244,14 @@ NAMED_LABELS = DPLogisticRegression(
 ).fit({name: tables.records()[name] for name in "ab"}, tables.records()["label"])
 
 
-@pytest.mark.parametrize("name", tables.FILES)
+READ_ALIKE = ("t.csv.gz", "folder")
+"""They are read as `t.csv` and `t.parquet` are."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] * (n in READ_ALIKE)) for n in tables.FILES],
+)
 @pytest.mark.parametrize("asked_", FILES)
 def test_every_file(tmp_path: Path, name: str, asked_: str) -> None:
     path, base, ask = tmp_path / name, tables.records(), FILES[asked_]
