@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import MissingWarning, warn
+from privtail.spelling import counted
 
 WRITTEN = (
     "A number in text counts as missing if its marks were not declared: 1,234.5 needs "
@@ -61,10 +62,9 @@ class Gaps:
         if self._empty:
             shares = zip(self._columns, self._missing, strict=True)
             where = ", ".join(f"{name!r} ({count:,})" for (name, *_), count in shares if count)
-            found.append(
-                f"{self._empty:,} of {self._rows:,} rows have no prediction: a number is missing "
-                f"in {where}. {WRITTEN}"
-            )
+            some = f"{self._empty:,} of {counted(self._rows, 'row')}"
+            have = "has" if self._empty == 1 else "have"
+            found.append(f"{some} {have} no prediction: a number is missing in {where}. {WRITTEN}")
         for k, (name, _, exhaustive) in enumerate(self._columns):
             if exhaustive and self._rows and not self._matched[k]:
                 found.append(

@@ -53,6 +53,8 @@ class Entry(Protocol):
     @property
     def slack(self) -> float: ...
     @property
+    def rho(self) -> float | None: ...
+    @property
     def neighbours(self) -> str: ...
     @property
     def unit(self) -> str: ...
@@ -139,10 +141,20 @@ def no_analyst(name: str | None, analysts: Mapping[str, float]) -> InvalidInput:
 
 def too_little_of_share(entry: Entry, share: float, left: float | None) -> BudgetExceeded:
     """The analyst's own share has too little left."""
-    rest = "" if left is None else f", of which ε = {digits_below(left):g} is left"
-    return BudgetExceeded(
+    most = None if left is None else digits_below(left)
+    rest = "" if most is None else f", of which ε = {most:g} is left"
+    what = (
         f"{entry.label} needs ε = {entry.epsilon:.6g}, and the share of {entry.analyst!r} is "
         f"ε = {share:g}{rest}. Nothing was charged. {UNREAD}"
+    )
+    if most is None:
+        return BudgetExceeded(
+            what, "Ask for less: ledger.remaining is what is left.", cli="Ask for less."
+        )
+    if most <= 0:
+        return BudgetExceeded(what, "Only the owner of the data can grant more, by a new ledger.")
+    return BudgetExceeded(
+        what, f"Ask for at most epsilon={most:g}.", cli=f"What would fit: --epsilon {most:g}"
     )
 
 
@@ -190,12 +202,14 @@ def simulated(label: str, terms: Terms) -> InvalidInput:
 
 def no_parameter(entry: Entry, terms: Terms, parameter: str) -> UnsupportedAccounting:
     """The composition of the ledger adds what the plan does not have."""
-    needs = "full batches" if parameter == "rho" else "Gaussian noise on full batches"
+    only = {"mu": "Gaussian noise on full batches has a mu", "rho": "full batches have a rho"}
+    known = "basic" if entry.rho is None else "zcdp"
     return UnsupportedAccounting(
-        f"{entry.label} has no {parameter}, which {terms.composition} composition adds. "
-        f"Use {needs}, or keep the budget in a ledger with",
-        "composition='basic'.",
-        cli="--composition basic.",
+        f"{entry.label} has no {parameter}, which {terms.composition} composition adds: only "
+        f"{only[parameter]}, and no search has one. {UNREAD} Keep the budget of this in a ledger "
+        "with",
+        f"composition={known!r}.",
+        cli=f"--composition {known}.",
     )
 
 
@@ -222,7 +236,7 @@ def too_little(entry: Entry, terms: Terms, left: Pair) -> BudgetExceeded:
     if epsilon <= 0 or delta <= 0 < entry.delta:
         return BudgetExceeded(
             what,
-            f"Nothing {'' if epsilon <= 0 else 'that needs a delta '}can be fitted any more "
+            f"Nothing {'' if epsilon <= 0 else 'that needs a delta '}can be released any more "
             "unless the owner grants a new budget.",
         )
     law = "" if terms.composition == "basic" else ", with Gaussian noise"

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from privtail.errors import warn
+from privtail.spelling import counted
 
 Callback = Callable[[int, int, str], object]
 
@@ -153,5 +154,5 @@ class _Lines:
         left = self.time_left.after(done, planned)
         if done == planned or done % max(1, planned // 10) == 0:
             where = f" ({stage})" if stage else ""
-            until = "" if left is None else f", {left:.0f} seconds left"
-            sys.stderr.write(f"{self.text}: {done} of {planned} rounds{where}{until}\n")
+            until = "" if left is None else f", {counted(round(left), 'second')} left"
+            sys.stderr.write(f"{self.text}: {done} of {counted(planned, 'round')}{where}{until}\n")

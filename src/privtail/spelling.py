@@ -1,4 +1,4 @@
-"""Names that were misspelt, numbers not known, and Greek letters that cannot be shown."""
+"""Names that were misspelt, one and many, numbers not known, and letters that cannot be shown."""
 
 from __future__ import annotations
 
@@ -22,6 +22,21 @@ def meant(name: str, known: Iterable[str]) -> str | None:
     names = list(known)
     near = get_close_matches(name.lower(), [one.lower() for one in names], 1, 0.6)
     return next((one for one in names if one.lower() in near), None)
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """``1 row``, ``2 rows``."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def some_of(text: str, count: int, total: int, one: str, many: str = "") -> str:
+    """``text`` of so many of all: ``{some}`` becomes ``1 of 3 means``, and ``{are}`` its verb.
+
+    Where there is one in all, ``{some}`` becomes ``the mean``.
+    """
+    some = f"the {one}" if total == 1 else f"{count:,} of {counted(total, one, many)}"
+    said = text.format(some=some, are="is" if count == 1 else "are")
+    return said[0].upper() + said[1:]
 
 
 def digits(least: int, *numbers: float | None) -> int:

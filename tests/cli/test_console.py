@@ -101,3 +101,28 @@ def test_names_are_drawn_as_they_are(tmp_path, name):
     for kind in picture.FORMATS:
         with (tmp_path / f"fit.{kind}").open("wb") as file:
             picture.draw(file, name, CURVE, coefficients, kind)
+
+
+def test_warnings_from_public_numbers_are_sentences(shell, table):
+    """A cross-validation printed the path of a module and its line of code."""
+    cost = (
+        "--target",
+        "cost",
+        "--drop",
+        "late",
+        "--drop",
+        "job",
+        "--drop",
+        "note",
+        "--model",
+        "linear",
+    )
+    said = shell.process(
+        "cross-validate", "claims.csv", *cost, "--epsilon", 0.01, "--delta", 0.001, "--folds", 2
+    )
+    assert said.returncode == 0, said.stderr
+    lines = [line for line in said.stderr.splitlines() if "arning" in line]
+    assert lines[0].startswith("Warning. δ = 0.001 is above 1/rows")
+    assert lines[0].endswith("--delta 1e-05")
+    assert lines[1].startswith("Warning. The budget is so small")
+    assert ".py:" not in said.stderr

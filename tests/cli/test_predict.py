@@ -66,7 +66,7 @@ def test_a_renamed_column_is_named(shell, model, table):
 def test_what_is_missing_in_rows_to_predict_is_counted(shell, model, table):
     """Of the command's own rows, on standard error; the predictions are what they were."""
     assert (
-        "1 of 3,000 rows have no prediction" in shell("predict", "model.json", "claims.csv").stderr
+        "1 of 3,000 rows has no prediction" in shell("predict", "model.json", "claims.csv").stderr
     )
     Path("t.csv").write_text('age,days,job\n"1,234.5",1,CLERK\n40,x,cook\n,2,nurses\n50,3,\n')
     found = shell("predict", "model.json", "t.csv", "--out", "p.csv")

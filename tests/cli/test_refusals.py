@@ -194,7 +194,8 @@ def test_advice_is_for_the_command_line(shell, table):
     shell("budget", "b.jsonl", "--epsilon", 1, "--delta", "1e-6")
     shell("mean", "claims.csv", "--column", "days", "--epsilon", 0.9, "--ledger", "b.jsonl")
     (shell.folder / "comma.csv").write_text("a;b\n1,5;2\n")
-    mean = ("mean", "claims.csv", "--epsilon")
+    shell("budget", "g.jsonl", "--epsilon", 9, "--delta", "1e-5", "--composition", "gdp")
+    mean, judged = ("mean", "claims.csv", "--epsilon"), ("cross-validate", "claims.csv", *NUMBERS)
     said = [
         shell.refused("fit", "claims.csv", *FIT),
         shell.refused("fit", "claims.csv", *NUMBERS, "--epsilon", 0),
@@ -206,6 +207,12 @@ def test_advice_is_for_the_command_line(shell, table):
         shell.refused("fit", "comma.csv", "--target", "b", "--model", "linear", "--epsilon", 1),
         shell.refused(*mean, 1, "--column", "job"),
         shell.refused(*mean, 1, "--column", "days", "--ledger", "c.jsonl"),
+        shell.refused("fit", "claims.csv", *NUMBERS, "--algorithm", "sample-and-aggregate",
+                      "--epsilon", 0.1),
+        shell.refused("fit", "claims.csv", *NUMBERS, "--feature", "bins(age)"),
+        shell.refused(*judged, "--algorithm", "kamath-spgd"),
+        shell.refused(*judged, "--delta", 0.5),
+        shell.refused(*judged, "--ledger", "g.jsonl"),
         shell.refused("budget", "b.jsonl", "--epsilon", 2),
         shell.refused("budget", "d.jsonl", "--epsilon", 1, "--composition", "gdp"),
         shell.refused(*mean, 1, "--column", "days", "--ledger", "b.jsonl", "--neighbours",
@@ -244,7 +251,7 @@ def test_advice_on_an_exhausted_delta_promises_no_fit(shell, table):
     shell("budget", "b.jsonl", "--epsilon", 1, "--delta", 0)
     words = ("mean", "claims.csv", "--column", "days", "--ledger", "b.jsonl", "--epsilon", 1)
     error = shell.refused(*words, code=3)
-    assert "Nothing that needs a delta can be fitted" in error
+    assert "Nothing that needs a delta can be released" in error
     assert "What would fit" not in error
 
 

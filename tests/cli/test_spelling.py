@@ -1,20 +1,24 @@
-"""What is printed can be printed: Greek letters have names where an encoding lacks them."""
+"""What is printed can be printed, and is in plain grammar, also of one row, column or entry."""
 
 from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import privtail
 from privtail import Ledger, private_mean, verify
-from privtail.linear_model import DPRidge
-from privtail.spelling import printable
+from privtail.errors import AccuracyWarning
+from privtail.gaps import Gaps
+from privtail.linear_model import DPLogisticRegression, DPRidge
+from privtail.spelling import counted, printable, some_of
 
 ENCODINGS = ["ascii", "latin-1", "cp1252", "utf-8"]
 
@@ -79,3 +83,54 @@ def test_what_no_encoding_has_is_escaped():
 
     assert printable("σ² ± 1, größe", Stream()) == "sigma^2 +- 1, größe"
     assert printable("語", Stream()) == "\\u8a9e"
+
+
+def test_one_and_many() -> None:
+    assert [counted(n, "row") for n in (0, 1, 2, 1000)] == [
+        "0 rows",
+        "1 row",
+        "2 rows",
+        "1,000 rows",
+    ]
+    assert counted(2, "pass", "passes") == "2 passes"
+    text = "{some} {are} not reliable."
+    assert some_of(text, 1, 1, "mean") == "The mean is not reliable."
+    assert some_of(text, 1, 3, "entry", "entries") == "1 of 3 entries is not reliable."
+    assert some_of(text, 2, 3, "mean") == "2 of 3 means are not reliable."
+    assert some_of("In {some} all is zero.", 1, 1, "column") == "In the column all is zero."
+
+
+TINY: dict[str, Any] = {"epsilon": 0.01, "noise": "simulated", "random_state": 0}
+FEW = np.arange(4.0)
+ODD = re.compile(r"\b1 (rows|columns|features|numbers|passes|entries|means|quantiles|steps|bins)\b")
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda: privtail.private_mean(FEW, **TINY), "The mean is not reliable"),
+        (lambda: privtail.private_quantile(FEW, 0.5, **TINY), "The quantile is not reliable"),
+        (lambda: privtail.private_covariance(FEW[:, None], **TINY), "The entry is not reliable"),
+        (lambda: privtail.private_histogram(FEW, bins=2, **TINY), "are not reliable"),
+        (lambda: privtail.summarize({"a": FEW}, **TINY), "of a are not reliable"),
+    ],
+)
+def test_one_is_said_as_one(ask: Any, said: str) -> None:
+    with pytest.warns(AccuracyWarning, match=said) as caught:
+        found = ask()
+    texts = [*(str(one.message) for one in caught), *found.privacy_.notes]
+    assert not [text for text in texts if ODD.search(text)]
+    assert "1 of 1" not in " ".join(texts)
+
+
+def test_a_plan_of_one_feature_is_said_as_of_one() -> None:
+    assert "d = 1 feature: nothing" in DPRidge().plan(n=5_000, d=1).to_text()
+    tiny = DPLogisticRegression(epsilon=1e-3, classes=[0, 1]).plan(n=100, d=1).to_text()
+    assert "1 pass over" in tiny
+    assert not ODD.search(tiny)
+
+
+def test_a_row_without_prediction_is_said_as_one() -> None:
+    gaps = Gaps([("a", [0], False)])
+    list(gaps.counting([np.array([[np.nan]])]))
+    assert gaps.said()[0].startswith("1 of 1 row has no prediction")

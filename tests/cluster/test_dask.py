@@ -517,14 +517,20 @@ def refused(match: str, X: Any, y: Any, model: Any = None, **fit: Any) -> None:
 def test_what_is_not_in_equal_partitions_is_refused(client: Any) -> None:
     here, away = rows(), spread_out(rows())
     other = spread_out(rows(), [0, 0, 1, 90, 90, 400, 598, N])
-    refused("Partition 5 has 199 rows of X and 198 of y", away[FEATURES], other["cost"])
-    refused("X has 7 partitions and y has 2", away[FEATURES], spread_out(here, CUTS[2])["cost"])
+    refused(
+        "In partition 5, X and y need as many rows: 199 is not 198", away[FEATURES], other["cost"]
+    )
+    refused(
+        "X and y need as many partitions: 7 is not 2",
+        away[FEATURES],
+        spread_out(here, CUTS[2])["cost"],
+    )
     refused("both Dask collections, or neither", away[FEATURES], here["cost"])
     refused("both Dask collections, or neither", here[FEATURES], away["cost"])
     for groups, match in (
         (here["city"], "X and groups are both Dask collections"),
-        (other["city"], "Partition 5 has 199 rows of X and 198 of groups"),
-        (spread_out(here, CUTS[2])["city"], "X has 7 partitions and groups has 2"),
+        (other["city"], "In partition 5, X and groups need as many rows: 199 is not 198"),
+        (spread_out(here, CUTS[2])["city"], "X and groups need as many partitions: 7 is not 2"),
         (away[["city", "sick"]], "this table has 2"),
         (None, "max_rows=2 bounds the rows of one person"),
     ):

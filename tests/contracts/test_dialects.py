@@ -169,7 +169,7 @@ def test_one_row_without_a_number_is_predicted_as_missing(tmp_path: Path) -> Non
     model.fit({"x": np.arange(500.0)}, np.arange(500.0))
     for cell in ("", "NA", '""'):
         (tmp_path / "t.csv").write_text(f"x,z\n{cell},1\n")
-        with pytest.warns(MissingWarning, match=r"1 of 1 rows .* in 'x' \(1\)"):
+        with pytest.warns(MissingWarning, match=r"1 of 1 row has .* in 'x' \(1\)"):
             assert np.isnan(model.predict(open_table(tmp_path / "t.csv"))).tolist() == [True]
 
 

@@ -180,7 +180,7 @@ def test_intervals_that_are_too_short_are_caught() -> None:
 
 
 def test_what_noise_hides_has_no_end() -> None:
-    with pytest.warns(AccuracyWarning, match="quantiles are not reliable"):
+    with pytest.warns(AccuracyWarning, match="not reliable, because of noise"):
         found = privtail.private_quantile(np.arange(30.0), 0.99, epsilon=0.1, **SIMULATED)
     assert not found.reliable
     assert math.isinf(found.high)

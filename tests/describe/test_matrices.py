@@ -87,7 +87,7 @@ def test_a_row_with_a_missing_cell_does_not_count() -> None:
 
 def test_noise_alone_is_made_semidefinite() -> None:
     x = np.random.default_rng(0).normal(size=(60, 4))
-    with pytest.warns(AccuracyWarning, match="of 10 entries are not reliable"):
+    with pytest.warns(AccuracyWarning, match="of 10 entries (is|are) not reliable"):
         raw = private_covariance(x, epsilon=0.5, **SIMULATED)
     with pytest.warns(AccuracyWarning):
         mended = private_covariance(x, epsilon=0.5, semidefinite=True, **SIMULATED)

@@ -109,7 +109,7 @@ def test_what_noise_hides_is_open_or_not_known() -> None:
     with pytest.warns(AccuracyWarning):
         found = privtail.private_quantile(np.arange(30.0), 0.99, epsilon=0.1, **SIMULATED)
     assert "<td>open</td>" in found._repr_html_()
-    assert "are not reliable" in found._repr_html_()
+    assert "The quantile is not reliable" in found._repr_html_()
 
 
 @pytest.mark.filterwarnings("ignore::privtail.errors.AccuracyWarning")

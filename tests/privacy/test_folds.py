@@ -107,7 +107,7 @@ def test_every_row_is_predicted_by_the_model_of_its_own_fold_alone(
     found = FoldedModel(tuple(map(linear, (1.0, 2.0, 3.0))), folds).predictions(X, None)
     assert found == pytest.approx(X.sum(axis=1) * (folds + 1.0))
     assert sum(predicted) == len(X)
-    with pytest.raises(InvalidInput, match="folds have"):
+    with pytest.raises(InvalidInput, match="folds and X need as many rows"):
         FoldedModel((linear(1.0),), folds[:3]).predictions(X, None)
 
 
@@ -310,3 +310,9 @@ def test_what_gives_no_rows_is_refused_before_the_charge(kind: str, grouped: boo
     with pytest.raises(InvalidInput, match="gives no rows at positions"):
         search.fit(X, y, ids if grouped else None)
     assert not ledger.entries()
+
+
+def test_one_row_is_refused_with_advice_that_holds() -> None:
+    """One row was told to take one fold, which is refused."""
+    with pytest.raises(InvalidInput, match="at least two rows"):
+        cross_validate(DPLinearRegression(), np.ones((1, 1)), np.ones(1), epsilon=1.0)

@@ -87,7 +87,7 @@ def test_ten_tenths_fill_one_exactly(where, path):
     assert ledger.spent == (1.0, 1e-5)
     assert ledger.remaining == (0.0, 0.0)
     assert sum(0.1 for _ in range(10)) != 1.0, "doubles alone would not do this"
-    with pytest.raises(BudgetExceeded, match="Nothing can be fitted any more"):
+    with pytest.raises(BudgetExceeded, match="Nothing can be released any more"):
         reserve(ledger, 5e-324)
     assert len(ledger.entries()) == 10
 
@@ -214,6 +214,17 @@ def test_a_plan_without_the_theorem_is_refused(composition, missing):
     ledger = Ledger(epsilon=1.0, delta=1e-6, composition=composition)
     with pytest.raises(UnsupportedAccounting, match=f"no {missing}"):
         reserve(ledger, **({"rho": 0.1, "mu": 0.1} | {missing: None}))
+
+
+@pytest.mark.parametrize(
+    ("composition", "rho", "known"),
+    [("zcdp", None, "basic"), ("gdp", None, "basic"), ("gdp", 1e-3, "zcdp")],
+)
+def test_the_ledger_that_a_refusal_names_takes_the_plan(composition, rho, known):
+    with pytest.raises(UnsupportedAccounting, match=f"composition='{known}'") as refused:
+        reserve(Ledger(epsilon=1.0, delta=1e-6, composition=composition), mu=None, rho=rho)
+    assert refused.value.cli.endswith(f"--composition {known}.")
+    reserve(Ledger(epsilon=1.0, delta=1e-6, composition=known), mu=None, rho=rho)
 
 
 def test_slack_has_a_limit_of_its_own():

@@ -14,6 +14,7 @@ from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts, InvalidInput
 from privtail.losses import AnyLoss, GeneralLoss, Loss, TruncatedLoss
+from privtail.spelling import counted
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
@@ -130,9 +131,11 @@ class AggregatedMinimizer:
         blocks = max(blocks_needed(d, smoothness), useful)
         if n < blocks:
             raise InvalidInput(
-                f"Sample and aggregate needs at least {blocks} rows for {d} parameters at "
-                f"epsilon={budget.epsilon:g}: one in each of its {blocks} parts, and more to be "
-                f"accurate. There are {n}. Take a larger epsilon, or algorithm='auto'."
+                f"Sample and aggregate needs at least {blocks} rows for {counted(d, 'parameter')} "
+                f"at epsilon={budget.epsilon:g}: one in each of its {blocks} parts, and more to be "
+                f"accurate. There are {n}. Take a larger epsilon, or",
+                "algorithm='auto'.",
+                cli="--algorithm auto.",
             )
         return cls(blocks=blocks, radius=radius, smoothness=smoothness, delta=budget.delta)
 

@@ -17,9 +17,15 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 import typer
 
 from privtail.cli.options import advice, promised
-from privtail.errors import AccuracyWarning, BudgetExceeded, PrivtailError
+from privtail.errors import (
+    AccuracyWarning,
+    BudgetExceeded,
+    DeltaWarning,
+    PrivacyWarning,
+    PrivtailError,
+)
 from privtail.ledgers import charged
-from privtail.spelling import printable
+from privtail.spelling import counted, printable
 
 if TYPE_CHECKING:
     from privtail.statement import Statement
@@ -109,6 +115,7 @@ def releasing(
         say(warning)
     with charging(account, doing, budget), warnings.catch_warnings():
         warnings.simplefilter("ignore", AccuracyWarning)
+        warnings.simplefilter("ignore", DeltaWarning)  # as `advice` says it
         yield
 
 
@@ -167,10 +174,26 @@ def _lines(text: str, unit: str = "round") -> Callable[[int, int, str], None]:
         if now - last >= _PAUSE and 0 < done < planned:
             last = now
             where = f" ({stage})" if stage else ""
-            until = "" if left is None else f", {left:.0f} seconds left"
+            until = "" if left is None else f", {counted(round(left), 'second')} left"
             say(f"{text}: {unit} {done} of {planned}{where}{until}")
 
     return line
+
+
+@contextmanager
+def saying_warnings() -> Iterator[None]:
+    """Print warnings from public numbers as sentences, without a line of code."""
+    with warnings.catch_warnings():
+        shown = warnings.showwarning
+
+        def sentence(message: Warning | str, category: type[Warning], *place: Any) -> None:
+            if issubclass(category, PrivacyWarning):
+                say(f"Warning. {message}")
+            else:
+                shown(message, category, *place)
+
+        warnings.showwarning = sentence  # type: ignore[assignment]
+        yield
 
 
 def reporting(verb: Callable[_Options, None]) -> Callable[_Options, None]:
@@ -179,7 +202,8 @@ def reporting(verb: Callable[_Options, None]) -> Callable[_Options, None]:
     @functools.wraps(verb)
     def run(*args: _Options.args, **kwargs: _Options.kwargs) -> None:
         try:
-            verb(*args, **kwargs)
+            with saying_warnings():
+                verb(*args, **kwargs)
         except BudgetExceeded as error:
             say(f"Budget refused. {error.cli}")
             raise typer.Exit(3) from None

@@ -16,8 +16,8 @@ from privtail.cli.options import (
     Persons,
     Promise,
     Written,
-    counted,
 )
+from privtail.spelling import counted
 
 
 def evaluate(

@@ -17,9 +17,9 @@ from privtail.cli.options import (
     Persons,
     Promise,
     Written,
-    counted,
 )
 from privtail.errors import InvalidInput
+from privtail.spelling import counted
 
 
 def histogram(

@@ -18,8 +18,8 @@ from privtail.cli.options import (
     Persons,
     Promise,
     Written,
-    counted,
 )
+from privtail.spelling import counted
 
 if TYPE_CHECKING:
     from privtail.describe.matrices import MatrixEstimate

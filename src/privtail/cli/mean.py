@@ -19,10 +19,9 @@ from privtail.cli.options import (
     Persons,
     Promise,
     Written,
-    counted,
 )
 from privtail.errors import InvalidInput
-from privtail.spelling import finite_or_none, with_interval
+from privtail.spelling import counted, finite_or_none, with_interval
 
 if TYPE_CHECKING:
     from privtail.cli.schema import Label

@@ -326,14 +326,12 @@ def promised(budget: Budget, noise: str) -> str:
 
 def advice(budget: Budget, rows: int) -> str | None:
     """A warning from public numbers."""
-    if budget.delta > 1 / rows:
-        return (
-            f"Warning. δ = {budget.delta:g} is above 1/rows = {1 / rows:.2g}: a mechanism that "
-            "publishes whole rows could keep such a promise."
-        )
-    return None
+    if not budget.private or budget.delta <= 1 / rows:
+        return None
+    from privtail.linear_model.planning import below_one_of
 
-
-def counted(count: int, one: str, many: str = "") -> str:
-    """``1 row``, ``2 rows``."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+    return (
+        f"Warning. δ = {budget.delta:g} is above 1/rows = {1 / rows:.2g}: so large a δ would also "
+        "allow to publish one random row. A stronger promise costs little: "
+        f"--delta {below_one_of(rows):g}"
+    )

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
+from privtail.spelling import counted
 from privtail.written import written_whole
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class Coefficients:
         if not self.noise.any():
             return "no noise was added: positions show the signs alone"
         count, lost = len(self.names), int(self.within.sum())
-        text = f"{lost} of {count} coefficients within noise (hollow)"
+        text = f"{lost} of {counted(count, 'coefficient')} within noise (hollow)"
         return text if shown == count else f"{text}; the {shown} strongest are shown"
 
 
@@ -213,7 +214,7 @@ def draw_plan(
 ) -> None:  # fmt: skip
     """Noise error of a plan; ``sizes`` are rows, features, and those that are 0 or 1."""
     rows, features, *_ = sizes
-    title = f"{type(estimator).__name__}, {rows:,} rows, {features:,} features"
+    title = f"{type(estimator).__name__}, {counted(rows, 'row')}, {counted(features, 'feature')}"
     with written_whole(path, overwrite=overwrite) as file:
         draw(file, title, ErrorCurve.of(estimator, sizes), None, _format(path))
 

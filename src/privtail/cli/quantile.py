@@ -17,9 +17,8 @@ from privtail.cli.options import (
     Persons,
     Promise,
     Written,
-    counted,
 )
-from privtail.spelling import finite_or_none
+from privtail.spelling import counted, finite_or_none
 
 if TYPE_CHECKING:
     from privtail.describe.estimates import QuantileEstimate

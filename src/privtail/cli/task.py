@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privtail.cli.models import Choice, Name
-from privtail.cli.options import Persons, Written, counted
+from privtail.cli.options import Persons, Written
 from privtail.cli.schema import Declared, Label
 from privtail.errors import InvalidInput
+from privtail.spelling import counted
 
 if TYPE_CHECKING:
     from privtail.model import Column

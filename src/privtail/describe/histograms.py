@@ -19,7 +19,7 @@ from privtail.describe.tabled import tabled
 from privtail.errors import AccuracyWarning, InvalidInput, require_whole, warn
 from privtail.ledgers import interruptible
 from privtail.promised import Promised
-from privtail.spelling import printable
+from privtail.spelling import counted, printable
 from privtail.statement import Statement, state
 from privtail.summaries.histograms import ROWS_MISSING
 from privtail.trusted.budget import Neighbours
@@ -40,8 +40,8 @@ HIDDEN = (
     "edges that were released."
 )
 NO_ENDS = (
-    "Noise hides where most values lie, so the edges are not reliable. Pass edges=[0, 10, 100], or "
-    "spend more budget."
+    "Noise hides where most values lie, so the edges are not reliable. Pass edges=[0, 10, 100] "
+    "(--edge 0 --edge 10 --edge 100), or spend more budget."
 )
 
 
@@ -242,7 +242,7 @@ def private_histogram(
     if given is None and bins > curator.problem.n:
         n = curator.problem.n
         raise InvalidInput(
-            f"There are {n:,} rows and {bins:,} bins. Ask for no more bins than rows:",
+            f"{bins:,} bins are too many for {counted(n, 'row')}. Ask for no more bins than rows:",
             f"bins={n}, or edges=[0, 10, 100].",
             cli=f"--bins {n}, or --edge 0 --edge 10 --edge 100.",
         )

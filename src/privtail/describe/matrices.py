@@ -18,7 +18,7 @@ from privtail.describe.tabled import Tabled, tabled
 from privtail.errors import AccuracyWarning, InvalidInput, warn
 from privtail.ledgers import interruptible
 from privtail.promised import Promised
-from privtail.spelling import finite_or_none, printable, said_of_left_out, with_interval
+from privtail.spelling import finite_or_none, printable, said_of_left_out, some_of, with_interval
 from privtail.statement import Statement, state
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.ledger import Ledger
@@ -26,8 +26,8 @@ from privtail.trusted.ledger import Ledger
 Doubles = NDArray[np.float64]
 
 NOT_RELIABLE = (
-    "{count} of {d} {what} are not reliable: noise, or rows that it hides, may move them by any "
-    "amount. Spend more, or ask for fewer columns."
+    "{some} {are} not reliable: noise, or rows that it hides, may move an entry by any amount. "
+    "Spend more; fewer columns need less."
 )
 
 
@@ -347,7 +347,7 @@ def _told(
     """The estimate, and a warning where some entries are not reliable."""
     upper = np.triu_indices(len(table.names))
     hidden, d = int(np.sum(~reliable[upper])), len(upper[0])
-    warned = (NOT_RELIABLE.format(count=hidden, d=d, what="entries"),) if hidden else ()
+    warned = (some_of(NOT_RELIABLE, hidden, d, "entry", "entries"),) if hidden else ()
     for text in warned:
         warn(text, AccuracyWarning)
     return MatrixEstimate(

@@ -17,13 +17,14 @@ from privtail.describe.tabled import tabled
 from privtail.errors import AccuracyWarning, InvalidInput, warn
 from privtail.ledgers import interruptible
 from privtail.promised import Promised
+from privtail.spelling import some_of
 from privtail.statement import state
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.ledger import Ledger
 
 HIDDEN = (
-    "{count} of {d} quantiles are not reliable: because of noise or too few values, their "
-    "intervals have no end on one side or both. Spend more, or ask for levels nearer to 1/2."
+    "{some} {are} not reliable, because of noise or too few values: an interval has no end on one "
+    "side or both. Spend more; levels nearer to 1/2 need less."
 )
 
 
@@ -128,7 +129,7 @@ def private_quantile(
     rows: Any = zip(*((f.values, *f.interval(), f.reliable()) for f in found), strict=True)
     value, low, high, reliable = map(np.array, rows)
     hidden = int(np.sum(~reliable))
-    warned = (HIDDEN.format(count=hidden, d=reliable.size),) if hidden else ()
+    warned = (some_of(HIDDEN, hidden, reliable.size, "quantile"),) if hidden else ()
     for text in warned:
         warn(text, AccuracyWarning)
     counts = np.array([[f.total, f.total_std] for f in found]).T

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 
 from privtail.errors import InvalidInput
+from privtail.spelling import counted
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -50,7 +51,10 @@ class Weights:
         if factors.ndim != 1 or not np.all((factors > 0) & np.isfinite(factors)):
             raise InvalidInput("scales must be a vector of positive, finite numbers.")
         if self._vector.ndim and self._vector.shape != factors.shape:
-            raise InvalidInput(f"scales must have {self._vector.size} entries, got {factors.size}.")
+            raise InvalidInput(
+                f"scales must have {counted(self._vector.size, 'entry', 'entries')}, got "
+                f"{factors.size}."
+            )
         return Weights(self._vector * factors)
 
     def like(self, w: Array) -> Array:
@@ -59,8 +63,8 @@ class Weights:
             return self._vector
         if w.shape[:1] != self._vector.shape:
             raise InvalidInput(
-                f"w must have {self._vector.size} features, as when this domain was scaled; "
-                f"its shape is {w.shape}."
+                f"w must have {counted(self._vector.size, 'feature')}, as when this domain was "
+                f"scaled; its shape is {w.shape}."
             )
         return self._vector.reshape(-1, *[1] * (w.ndim - 1))
 

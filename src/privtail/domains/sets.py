@@ -22,6 +22,7 @@ from privtail.domains.arithmetic import (
 )
 from privtail.domains.protocol import ONES, Weights
 from privtail.errors import InvalidInput
+from privtail.spelling import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -294,7 +295,7 @@ class Box:
         for end in ends:
             if end.ndim and end.size != len(w):
                 raise InvalidInput(
-                    f"The box must have {len(w)} features, as w has; got {end.size}."
+                    f"The box must have {counted(len(w), 'feature')}, as w has; got {end.size}."
                 )
         low, high = (end.reshape(column) if end.ndim else end for end in ends)
         return low / c, high / c

@@ -14,6 +14,7 @@ from privtail.linear_model.fitting import PrivateLinearModel
 from privtail.linear_model.regressor import PrivateRegressor
 from privtail.linear_model.search import PrivateSearchCV
 from privtail.model import Model
+from privtail.spelling import counted
 from privtail.trusted.row_errors import AnyModel, LinearModel, OutsideModel
 from privtail.trusted.tables import column_names
 
@@ -66,7 +67,7 @@ def _of_own_columns(model: Any, X: Any, predict: Callable[[Any], Any]) -> Callab
     width: int | None = getattr(model, "n_features_in_", None)
     shape: tuple[int, ...] = getattr(X, "shape", ())
     if names is None and width is not None and len(shape) == 2 and shape[1] != width:
-        raise InvalidInput(f"The model takes {width} features, but X has {shape[1]}.")
+        raise InvalidInput(f"The model takes {counted(width, 'feature')}, but X has {shape[1]}.")
     if known is None or names is None or isinstance(X, Mapping) or list(known) == list(names):
         return predict
     missing = [str(name) for name in known if name not in names]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
-from privtail.spelling import finite_or_none, with_interval
+from privtail.spelling import counted, finite_or_none, with_interval
 from privtail.statement import Statement, unkept
 from privtail.views import Row, numbers
 
@@ -192,9 +192,7 @@ class Evaluation(Mapping[str, Estimate]):
     def __str__(self) -> str:
         width = max(map(len, self.numbers))
         lines = [f"{words(name):<{width}}  {e}" for name, e in self.numbers.items()]
-        head = (
-            f"{self.n:,} row{'s' * (self.n != 1)}; [...] is a {100 * self.confidence:g} % interval"
-        )
+        head = f"{counted(self.n, 'row')}; [...] is a {100 * self.confidence:g} % interval"
         notes = (f"Note. {text}" for text in self.notes)
         return "\n".join([head, *lines, *notes, *unkept(*self.statements)])
 
@@ -202,7 +200,7 @@ class Evaluation(Mapping[str, Estimate]):
 
     def _repr_html_(self) -> str:
         rows = (Row.of(words(name), e.value, e.low, e.high) for name, e in self.numbers.items())
-        head = f"{self.n:,} row{'s' * (self.n != 1)}, intervals of {100 * self.confidence:g} %"
+        head = f"{counted(self.n, 'row')}, intervals of {100 * self.confidence:g} %"
         promised = (statement.headline for statement in self.statements)
         return numbers(rows, (*self.notes, *promised), head)
 

@@ -86,7 +86,11 @@ class LogLinearRegressor(PrivateRegressor):
             If no theorem gives the cost of these releases for these neighbours.
         """
         if exposure is not None and self.algorithm != "auto":
-            raise InvalidInput('exposure works with algorithm="auto" alone.')
+            raise InvalidInput(
+                "exposure works with the default algorithm alone.",
+                'Use algorithm="auto".',
+                cli="Use --algorithm auto.",
+            )
         curator = self._curate(X, y, groups, unknown, exposure=exposure)
         self.exposure_ = None if exposure is None else _name(exposure)
         return self._learned(curator)

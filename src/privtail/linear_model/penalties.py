@@ -9,12 +9,13 @@ import numpy as np
 from privtail.algorithms.result import Result
 from privtail.domains import L1, L2, Domain, ElasticNet
 from privtail.losses import AnyLoss
+from privtail.spelling import some_of
 from privtail.summaries.summary import UNUSED
 
 SILENCED = (
-    "The penalty alone takes more than half of any slope of {count:,} of {d:,} features. A "
-    "penalty depends on the units of the data, and in their units these features vary little. "
-    "Choose a weaker penalty, or a smaller unit for them."
+    "The penalty alone takes more than half of any slope of {some}. A penalty depends on the units "
+    "of the data, and in its unit such a feature varies little. Choose a weaker penalty, or a "
+    "smaller unit for it."
 )
 
 
@@ -34,4 +35,4 @@ def silenced(domain: Domain, loss: AnyLoss, result: Result) -> tuple[str, ...]:
     largest = np.full((len(used), 1), result.unit)
     kept = domain.scaled(1 / result.scales).prox(largest, 1 / curvature)
     count = int(np.count_nonzero(used & (kept[:, 0] < largest[:, 0] / 2)))
-    return (SILENCED.format(count=count, d=len(used)),) * (count > 0)
+    return (some_of(SILENCED, count, len(used), "feature"),) * (count > 0)

@@ -17,6 +17,7 @@ from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, Po
 
 from privtail.errors import InvalidInput
 from privtail.linear_model.estimator import PrivateEstimator
+from privtail.spelling import counted
 
 Verdict = Literal["pays", "reads nothing", "reads rows"]
 
@@ -104,7 +105,7 @@ class PipelineCheck:
         """A page for people."""
         count = len(self.unpaid)
         head = (
-            f"{count} step{'s read' if count > 1 else ' reads'} rows without paying: the "
+            f"{counted(count, 'step reads', 'steps read')} rows without paying: the "
             "promise of this pipeline does not hold"
             if count
             else "every step that reads rows pays for it"
@@ -120,7 +121,7 @@ class PipelineCheck:
         return self.to_text()
 
     def __repr__(self) -> str:
-        return f"<PipelineCheck: {len(self.steps)} steps, {len(self.unpaid)} unpaid>"
+        return f"<PipelineCheck: {counted(len(self.steps), 'step')}, {len(self.unpaid)} unpaid>"
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(self.to_text())}</pre>"

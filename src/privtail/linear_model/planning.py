@@ -10,7 +10,7 @@ from html import escape
 from itertools import groupby
 
 from privtail.errors import DeltaWarning, NoiseWarning, PrivacyWarning, warn
-from privtail.spelling import printable
+from privtail.spelling import counted, printable
 from privtail.statement import hanging
 from privtail.statement.page import relative_cost
 from privtail.trusted.accountants import Cost, cost
@@ -142,7 +142,7 @@ class FitPlan:
             yield DeltaWarning(
                 f"delta = {delta:g} is above 1/n = {1 / n:.3g}. This fit publishes no row, but so "
                 "large a delta would also allow to publish one random row. A stronger promise "
-                f"costs little: delta={_below_one_of(n):.0e}."
+                f"costs little: delta={below_one_of(n):g}."
             )
         for _, event in self._asked("labels"):
             enough = self._enough(event)
@@ -210,13 +210,15 @@ class FitPlan:
         p, mu, slack = self.problem, self.cost.mu, self.cost.slack
         but_for = f" but for {slack:.3g}" if slack else ""
         spent = f"ε = {self.epsilon:.6g} at δ = {self.budget.delta:g}"
+        rows, features = counted(p.n, "row"), counted(p.d, "feature")
+        passes = counted(self.passes, "pass", "passes")
         lines = [
-            f"{self.label} on n = {p.n:,} rows, d = {p.d:,} features: nothing was read",
+            f"{self.label} on n = {rows}, d = {features}: nothing was read",
             f"cost         {spent}" + ("" if mu is None else f"; μ = {mu:.6g}{but_for}"),
             f"neighbours   {self.budget.neighbours}",
             f"multiplier   {self.multiplier:.6g}",
             f"noise error  {self._error()}",
-            f"reading      {self.passes:,} passes over {self.bytes_per_pass / 1e9:.3g} GB, at most",
+            f"reading      {passes} over {self.bytes_per_pass / 1e9:.3g} GB, at most",
             "releases",
         ]
         entries = zip(self.releases, self.shares, strict=True)
@@ -235,9 +237,10 @@ class FitPlan:
         for e in r.events:
             whose = "a smooth sensitivity" if e.law in SMOOTH else f"what one {protected} adds"
             noise = f"noise {e.scale / e.radius:.3g} x {whose}" if e.scale else "no noise"
-            yield f"{e.question:<16} {r.times:>5,} x {e.coordinates:,} numbers, {noise}"
+            yield f"{e.question:<16} {r.times:>5,} x {counted(e.coordinates, 'number')}, {noise}"
             if e.question == "labels":
-                yield f"{'':<16}a label is found if {self._enough(e):,} rows hold it"
+                rows = counted(self._enough(e), "row")
+                yield f"{'':<16}a label is found if {rows} or more hold it"
                 yield f"{'':<16}the rest is planned for up to {self.problem.outputs} classes"
 
     def _error(self) -> str:
@@ -262,7 +265,7 @@ class FitPlan:
         return f"<pre>{escape(self.to_text())}</pre>"
 
 
-def _below_one_of(n: int) -> float:
+def below_one_of(n: int) -> float:
     """A power of ten, a tenth of 1/n at most."""
     return 10.0 ** -(len(str(n - 1)) + 1)
 

@@ -435,7 +435,9 @@ def within(model: PrivateLinearModel, problem: Problem, rho: float) -> FitPlan:
     if exact == 0:
         raise InvalidInput(
             f"delta={model.delta:g} is too large for so small an epsilon: delta alone would pay "
-            "for each fit. Choose it well below 1/n, for example delta=1e-6."
+            "for each fit. Choose it well below 1/n,",
+            "for example delta=1e-6.",
+            cli="for example --delta 1e-6.",
         )
     largest = ZeroConcentratedDP(rho).epsilon(model.delta) * (1 - 1e-9)
     for epsilon in (largest, *(exact * SMALLER**k for k in range(ATTEMPTS))):
@@ -446,8 +448,10 @@ def within(model: PrivateLinearModel, problem: Problem, rho: float) -> FitPlan:
         if plan.cost.rho <= rho:
             return plan
     raise UnsupportedAccounting(
-        f"The cost of a search is known for fits that are zCDP. {type(model).__name__} with "
-        f"algorithm={model.algorithm!r} has no such cost: choose one with full batches."
+        "The cost of a search or of cross-validation is known for fits that are zCDP, such as "
+        f"those on full batches. {type(model).__name__} has none with this algorithm. Choose",
+        "another, such as algorithm='auto'.",
+        cli="another, such as --algorithm auto.",
     )
 
 

@@ -25,6 +25,7 @@ from privtail.lost import OF_THESE, counted
 from privtail.mean.estimate import MeanEstimate
 from privtail.promised import Promised
 from privtail.robust_means import ClampedMean, ClippedMean, SmoothedCatoniMean, TruncatedMean
+from privtail.spelling import some_of
 from privtail.statement import state
 from privtail.summaries.column_ranges import ColumnRanges
 from privtail.summaries.histograms import usable_rows
@@ -49,30 +50,30 @@ COUNT_FRACTION = 0.03
 """What a count of the rows that count costs, beside the mean."""
 
 UNSEEN = (
-    "{count} of {d} columns could not be located: no cell of their histograms is above the "
-    "noise (too few rows count), or they lie beyond 2^64 (1.8e19), where the histograms end. "
-    "Their means are not reliable, and may be off by more than the noise that is stated. Divide "
-    "a column of such a size by a public number."
+    "{some} could not be located: no cell of the histogram is above the noise (too few rows "
+    "count), or the values lie beyond 2^64 (1.8e19), where a histogram ends. Such a mean is not "
+    "reliable, and may be off by more than the noise that is stated. Divide a column of such a "
+    "size by a public number."
 )
 ZEROS = (
-    "In {count} of {d} columns only zeros were detected above the noise. Other values are "
-    "clipped at 1, because nothing is known of their size, and the means may be off by more "
-    "than the noise that is stated. Divide such a column by a public size of these values, or "
-    "give a threshold in Python."
+    "In {some} only zeros were detected above the noise. Other values are "
+    "clipped at 1, because nothing is known of their size, and the mean may be off by more than "
+    "the noise that is stated. Divide such a column by a public size of these values, or give a "
+    "threshold in Python."
 )
 UNBOUNDED = (
-    "The error that clipping causes in {count} of {d} columns is not bounded by anything that "
-    "was released: their means may be off by more than the noise that is stated. Give a "
-    "threshold (in Python), or spend more."
+    "The error that clipping causes in {some} is not bounded by anything that was released: such "
+    "a mean may be off by more than the noise that is stated. Give a threshold (in Python), or "
+    "spend more."
 )
 NO_GROUP = (
-    "For {count} of {d} means, noise hides how many rows the group holds, or nothing that was "
+    "For {some}, noise hides how many rows the group holds, or nothing that was "
     "released bounds the error of clipping. Compare how categories are written with the cells, and "
     "their type with that of the column; or spend more."
 )
 NOT_RELIABLE = (
-    "{count} of {d} means are not reliable: they may be off by any amount, and their intervals "
-    "have no end on one side or both. The notes of the statement say why."
+    "{some} {are} not reliable and may be off by any amount: an interval has no end on one side "
+    "or both. The notes of the statement say why."
 )
 UNSURE = (
     "The noise is so large that the location of a column far from zero may be wrong. Then its "
@@ -280,7 +281,7 @@ def _of_groups(table: Tabled, promised: Promised) -> MeanEstimate:
     )
     count, d = int(np.sum(~moments.reliable)), moments.reliable.size
     warned, notes = (
-        (text.format(count=count, d=d),) if count else () for text in (NOT_RELIABLE, NO_GROUP)
+        (some_of(text, count, d, "mean"),) if count else () for text in (NOT_RELIABLE, NO_GROUP)
     )
     return MeanEstimate(
         moments.mean, moments.noise_std, sampling, moments.below, moments.above, moments.reliable,
@@ -395,7 +396,7 @@ class _Mean:
         sampling = np.where(known, found.deviations / math.sqrt(rows), math.nan)
         if not reliable.all():
             count = int(np.sum(~reliable))
-            warned = (NOT_RELIABLE.format(count=count, d=d), *warned)
+            warned = (some_of(NOT_RELIABLE, count, d, "mean"), *warned)
         below, above = clipped
         return MeanEstimate(
             value, std, sampling, below, above, reliable, state(curator, notes), warned
@@ -481,7 +482,7 @@ def _doubts(found: Summary, reliable: NDArray[np.bool_]) -> tuple[str, ...]:
         UNBOUNDED: found.detected & ~found.only_zeros & ~reliable,
     }
     return tuple(
-        text.format(count=np.count_nonzero(these), d=len(reliable))
+        some_of(text, int(np.count_nonzero(these)), len(reliable), "column")
         for text, these in counts.items()
         if these.any()
     )

@@ -35,6 +35,7 @@ from privtail.model.predicting import (
 )
 from privtail.schema.declared import Label, whole
 from privtail.schema.encoding import PLAIN, Design, Encoding
+from privtail.spelling import counted
 from privtail.statement import Statement
 from privtail.trusted.tables import is_file, table_blocks
 from privtail.written import written_whole
@@ -539,4 +540,4 @@ class Model:
         )
 
     def __repr__(self) -> str:
-        return f"<Model: {self.kind}, {self.target} from {len(self.columns)} columns>"
+        return f"<Model: {self.kind}, {self.target} from {counted(len(self.columns), 'column')}>"

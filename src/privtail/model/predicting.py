@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
+from privtail.spelling import counted
 
 Link = Literal["identity", "log", "logit"]
 
@@ -109,8 +110,8 @@ def numbered(rows: NDArray[Any], names: Sequence[str]) -> dict[str, NDArray[Any]
     """
     if rows.ndim != 2 or rows.shape[1] != len(names):
         raise InvalidInput(
-            f"The model takes {len(names)} features, in an array of shape (rows, {len(names)}); "
-            f"got {rows.shape}."
+            f"The model takes {counted(len(names), 'feature')}, in an array of shape "
+            f"(rows, {len(names)}); got {rows.shape}."
         )
     return dict(zip(names, rows.T, strict=True))
 

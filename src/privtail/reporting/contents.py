@@ -13,7 +13,7 @@ from typing import Any
 from privtail.errors import InvalidInput
 from privtail.json_files import json_of
 from privtail.model import Model
-from privtail.spelling import finite_or_none, said_of_left_out
+from privtail.spelling import counted, finite_or_none, said_of_left_out
 from privtail.statement import Statement
 from privtail.views import Row, bins
 
@@ -112,9 +112,9 @@ def _model(written: Mapping[str, Any], file: str) -> Content:
     described: tuple[str, ...] = (
         (
             f"A {model.kind} model predicts {what.get(model.link, '')}{model.target!r}{per} "
-            f"from {_counted(len(model.columns), 'column')}: {columns}."
+            f"from {counted(len(model.columns), 'column')}: {columns}."
         ),
-        f"It was fitted to {n:,} rows.",
+        f"It was fitted to {counted(n, 'row')}.",
     )
     ends = ", ".join(f"{x:.4g}" for x in model.intercept)
     second = f" of {model.classes[1]}" if model.classes and len(model.classes) == 2 else ""
@@ -169,7 +169,7 @@ def _evaluation(written: Mapping[str, Any], file: str) -> Content:
     meant = (
         f"{_words(name)}: {said}." for name, said in MEANT.items() if name in written["numbers"]
     )
-    rows_of = _counted(written["n"], "row")
+    rows_of = counted(written["n"], "row")
     said = (
         (f"How well a kind of model predicts {rows_of}, by cross-validation.",)
         if statements[0].label.startswith("cross_validate")
@@ -200,9 +200,9 @@ def _means(written: Mapping[str, Any], file: str) -> Content:
         for name, one in group["means"].items()
     )
     by = f" for each group of {' and '.join(written['by'])}" if "by" in written else ""
-    columns = _counted(len(groups[0]["means"]), "column")
+    columns = counted(len(groups[0]["means"]), "column")
     described = (
-        f"The mean of {columns}{by}, of {_counted(statement.n, 'row')}.",
+        f"The mean of {columns}{by}, of {counted(statement.n, 'row')}.",
         "Intervals of 95 % are for the means of these rows. They allow for noise and clipping.",
     )
     return Content("Means", described, rows, False, None, (statement,), statement.notes, file)
@@ -217,9 +217,9 @@ def _counts(written: Mapping[str, Any], file: str) -> Content:
     by = " and ".join(written["by"])
     described = (
         (
-            f"How many of {_counted(statement.n, 'row')} are in each group of {by}."
+            f"How many of {counted(statement.n, 'row')} are in each group of {by}."
             if by
-            else f"How many of {_counted(statement.n, 'row')} have all their numbers."
+            else f"How many of {counted(statement.n, 'row')} have all their numbers."
         ),
         NOISE_ALONE.format(100 * written["confidence"]),
     )
@@ -231,8 +231,8 @@ def _quantiles(written: Mapping[str, Any], file: str) -> Content:
     statement = Statement.from_json(written["statement"])
     described = (
         (
-            f"Quantiles of {_counted(len(written['quantiles']), 'column')}, of "
-            f"{_counted(statement.n, 'row')}."
+            f"Quantiles of {counted(len(written['quantiles']), 'column')}, of "
+            f"{counted(statement.n, 'row')}."
         ),
         f"Intervals of {100 * written['confidence']:g} % allow for noise and sampling.",
     )
@@ -259,7 +259,7 @@ def _histogram(written: Mapping[str, Any], file: str) -> Content:
     )
     described = (
         (
-            f"How many of {_counted(statement.n, 'row')} lie in each bin of "
+            f"How many of {counted(statement.n, 'row')} lie in each bin of "
             f"{written['column']!r}. A value on an edge belongs to the bin above it."
         ),
         f"About {below:,.0f} lie below the bins, and {above:,.0f} above.",
@@ -280,8 +280,8 @@ def _matrix(written: Mapping[str, Any], file: str) -> Content:
     )
     described = (
         (
-            f"The {what} of every two of {_counted(len(names), 'column')}, of "
-            f"{_counted(statement.n, 'row')}."
+            f"The {what} of every two of {counted(len(names), 'column')}, of "
+            f"{counted(statement.n, 'row')}."
         ),
         f"Intervals of {100 * written['confidence']:g} % allow for noise, sampling and clipping.",
         *said_of_left_out(written.get("left_out", ())),
@@ -294,8 +294,8 @@ def _summary(written: Mapping[str, Any], file: str) -> Content:
     statement = Statement.from_json(written["statement"])
     described: tuple[str, ...] = (
         (
-            f"A summary of {_counted(len(written['columns']), 'column')}, of "
-            f"{_counted(statement.n, 'row')}."
+            f"A summary of {counted(len(written['columns']), 'column')}, of "
+            f"{counted(statement.n, 'row')}."
         ),
         f"Intervals are of {100 * written['confidence']:g} %.",
         "Counts and shares of missing cells describe these rows. Their intervals allow for noise.",
@@ -329,7 +329,7 @@ def _column(name: str, facts: Mapping[str, Any], file: str) -> Content:
 
 def _statement(written: Mapping[str, Any], file: str) -> Content:
     statement = Statement.from_json(written)
-    described = (f"{statement.label}, from {statement.n:,} rows.",)
+    described = (f"{statement.label}, from {counted(statement.n, 'row')}.",)
     return Content("Release", described, (), False, None, (statement,), statement.notes, file)
 
 
@@ -362,7 +362,3 @@ def _percentage(share: Mapping[str, Any]) -> str:
     if low <= 0:
         return f"at most {100 * high:.1f} %"
     return f"{100 * low:.1f} to {100 * high:.1f} %"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'s' * (count != 1)}"

@@ -12,6 +12,7 @@ from privtail.errors import InvalidInput
 from privtail.ledger_texts import digits_above
 from privtail.reporting.contents import Content, read_content
 from privtail.reporting.pictures import budget, curves
+from privtail.spelling import counted
 from privtail.statement import Statement, installed_versions, verify
 from privtail.views import MOST, Row, intervals, shown
 
@@ -167,8 +168,9 @@ def _protection(statement: Statement) -> str:
         if statement.neighbours == "zero_out":
             guess = "it was: the person's rows were there, or their places were empty"
     assumed = f"<p>It rests on:</p>{_list(statement.assumptions)}" if statement.assumptions else ""
+    rows = counted(statement.n, "row")
     return (
-        f"<p>This protects {who} in a table of {statement.n:,} rows.{limit} Imagine somebody who "
+        f"<p>This protects {who} in a table of {rows}.{limit} Imagine somebody who "
         f"sees what was released, and knows all other {others}. They guess which {guess}. If both "
         "were equally likely before, they are right in at most "
         f"{_percent(statement.epsilon, statement.delta)} of the cases. Blind guessing is right in "

@@ -292,8 +292,9 @@ def _ascending(of: str, what: str, values: Any, least: int) -> tuple[float, ...]
     if not listed or len(values) < least:
         given = f"a list of {len(values)}" if listed else told(values)
         raise InvalidInput(
-            f"{of} needs a list of {least} or more public {what}, got {given}. "
-            "privtail.features.private_knots(column, epsilon=...) releases such a list."
+            f"{of} needs a list of {least} or more public {what}, got {given}.",
+            "privtail.features.private_knots(column, epsilon=...) releases such a list.",
+            cli=f"Type for example: --feature '{of}(age, 20, 40, 60)'",
         )
     numbers = tuple(_number(of, what, value) for value in values)
     if any(high <= low for low, high in itertools.pairwise(numbers)):

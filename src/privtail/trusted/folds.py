@@ -73,6 +73,8 @@ class Folds:
     def __init__(self, curator: Curator, X: Any, y: Any, exposure: Any, count: int) -> None:
         count = require_whole("cv", count, 2)
         n = curator.problem.n
+        if n < 2:
+            raise InvalidInput("Folds need at least two rows, or two persons: bring more.")
         if count > n:
             raise InvalidInput(
                 f"Of {n} rows there are no {count} folds.",
