@@ -11,6 +11,7 @@ import html
 import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +65,8 @@ def messages(source: Path) -> list[Message]:
     constants = _constants(trees)
     found: list[Message] = []
     for path, tree in zip(paths, trees, strict=True):
-        found += _of_scope(tree, path.relative_to(source).as_posix(), constants)
+        own = constants | _returned(tree.body)
+        found += _of_scope(tree, path.relative_to(source).as_posix(), own)
     return sorted(dict.fromkeys(found), key=lambda one: (one.module, one.line))
 
 
@@ -98,11 +100,11 @@ def _said(call: ast.Call, module: str, known: Names) -> Iterator[Message]:
         _texts(parts[name], known) if name in parts else [""] for name in ("what", "mend", "cli")
     ]
     for what, mend, cli in itertools.product(*texts):
-        if re.search(r"\w", what):
+        if re.search(r"\w", what) and not what.startswith(","):  # else a part of it is empty
             yield Message(module, call.lineno, _name(call), _flat(what), _flat(mend), _flat(cli))
 
 
-Names = dict[str, list[ast.expr]]
+Names = dict[str, list[ast.AST]]
 
 
 def _flat(text: str) -> str:
@@ -111,14 +113,26 @@ def _flat(text: str) -> str:
 
 
 def _constants(trees: Sequence[ast.Module]) -> Names:
-    """What capital names of all modules stand for, and what functions return."""
+    """What capital names of all modules stand for, and what functions of one name return."""
     nodes = [node for tree in trees for node in tree.body]
     named = {name: values for name, values in _assigned(nodes).items() if name.isupper()}
-    for node in nodes:
-        if isinstance(node, ast.FunctionDef):
-            returned = [one.value for one in ast.walk(node) if isinstance(one, ast.Return)]
-            named[f"{node.name}()"] = [one for one in returned if one is not None]
-    return named
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    several = Counter(node.name for node in functions)
+    return named | _returned([node for node in functions if several[node.name] == 1])
+
+
+def _returned(nodes: Sequence[ast.AST]) -> Names:
+    """What functions return, each in the scope of its own."""
+    return {f"{node.name}()": [node] for node in nodes if isinstance(node, ast.FunctionDef)}
+
+
+def _texts_of(function: ast.FunctionDef, known: Names, depth: int) -> list[str]:
+    """What a function may return: its parameters are not known, nor are names of its caller."""
+    nodes = list(_own(function))
+    above = {name: v for name, v in known.items() if name.isupper() or name.endswith("()")}
+    returned = [one.value for one in nodes if isinstance(one, ast.Return) and one.value]
+    said = [text for one in returned for text in _texts(one, above | _assigned(nodes), depth)]
+    return [GAP if text.isspace() else text for text in said]
 
 
 def _assigned(nodes: Sequence[ast.AST]) -> Names:
@@ -129,7 +143,7 @@ def _assigned(nodes: Sequence[ast.AST]) -> Names:
     return found
 
 
-def _texts(node: ast.expr, known: Names, depth: int = 3) -> list[str]:
+def _texts(node: ast.AST, known: Names, depth: int = 3) -> list[str]:
     """What an expression may say, with a gap for what only a run knows."""
     if isinstance(node, ast.Constant):
         return [node.value if isinstance(node.value, str) else GAP]
@@ -145,7 +159,15 @@ def _texts(node: ast.expr, known: Names, depth: int = 3) -> list[str]:
         return _texts(node.func.value, known, depth)  # type: ignore[attr-defined]
     name = f"{_name(node)}()" if isinstance(node, ast.Call) else ast.unparse(node)
     if name in known and depth:
-        found = [one for value in known[name] for one in _texts(value, known, depth - 1)]
+        found = [
+            one
+            for value in known[name]
+            for one in (
+                _texts_of(value, known, depth - 1)
+                if isinstance(value, ast.FunctionDef)
+                else _texts(value, known, depth - 1)
+            )
+        ]
         return list(dict.fromkeys(found)) or [GAP]
     return [GAP]
 

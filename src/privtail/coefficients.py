@@ -26,7 +26,7 @@ SELECTED = (
 )
 NO_THEORY = (
     "There are no intervals: no theory is known to us for the noise in the slopes of this "
-    'algorithm. Use algorithm="auto", which has intervals.'
+    "algorithm. The default algorithm has intervals."
 )
 CONSTANT = (
     "The model is a private constant: its slopes were set to zero, so they have no intervals. See "
@@ -34,7 +34,7 @@ CONSTANT = (
 )
 NO_SAMPLING = (
     "The sampling error of these slopes is not known. A theory exists for squared and Huber loss, "
-    'counts, amounts and two labels, with algorithm="auto" and no penalty. If this is such a '
+    "counts, amounts and two labels, with the default algorithm and no penalty. If this is such a "
     "model, noise hides how its features correlate, or how large its slopes are: more rows or a "
     'larger epsilon would help. conf_int(kind="noise") allows for the noise alone.'
 )

@@ -293,7 +293,7 @@ def unusable(path: Path, error: OSError, *, write: bool) -> InvalidInput:
     """The file cannot be opened or locked."""
     if isinstance(error, FileNotFoundError):
         if path.parent.is_dir():
-            return InvalidInput(f"There is no ledger at {path}. {how_to_start(path)}")
+            return not_started(path)
         return InvalidInput(
             f"The folder {path.parent} does not exist. Make it first: "
             f"mkdir -p {shlex.quote(str(path.parent))}"
@@ -312,6 +312,10 @@ def unusable(path: Path, error: OSError, *, write: bool) -> InvalidInput:
     )
 
 
-def how_to_start(path: Path) -> str:
-    """What to type where there is no ledger."""
-    return f"To start one: Ledger({path.name!r}, epsilon=1.0, delta=1e-6)."
+def not_started(path: Path, why: str = "") -> InvalidInput:
+    """There is no ledger, or an empty file: what to type."""
+    return InvalidInput(
+        f"There is no ledger at {path}{why}. To start one:",
+        f"Ledger({str(path)!r}, epsilon=1.0, delta=1e-6).",
+        cli=f"privtail budget {shlex.quote(str(path))} --epsilon 1 --delta 1e-6",
+    )

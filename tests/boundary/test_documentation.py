@@ -240,6 +240,21 @@ def test_an_error_that_does_not_is_found(root, tmp_path):
     assert mute(root, tmp_path) == [said[0]]
 
 
+def test_names_of_another_function_or_module_are_not_put_in(root, tmp_path):
+    """The page of errors said that the epsilon of an analyst was an element of SVG."""
+    (tmp_path / "a.py").write_text(
+        "def _line(x):\n    return '<line/>'\n"
+        "def conversion(x):\n    mend = FORMS.get(x, 'a')\n    return f'Turn it into {mend}'\n"
+    )
+    (tmp_path / "b.py").write_text(
+        "def _line(x):\n    return x\n"
+        "def f(x):\n    raise InvalidInput(f'{_line(x)} must be positive.')\n"
+        "def g(x):\n    mend = 'odd'\n    raise InvalidInput(f'{conversion(x)}.', mend)\n"
+    )
+    said = [one.text for one in listed_errors(root, tmp_path)]
+    assert said == ["… must be positive.", "Turn it into …. odd"]
+
+
 def test_every_error_is_on_the_page_of_errors(root):
     """Each call of the class of an error, but for one that passes on what a worker said."""
     source = root / "src/privtail"

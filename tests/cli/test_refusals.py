@@ -194,6 +194,7 @@ def test_advice_is_for_the_command_line(shell, table):
     shell("budget", "b.jsonl", "--epsilon", 1, "--delta", "1e-6")
     shell("mean", "claims.csv", "--column", "days", "--epsilon", 0.9, "--ledger", "b.jsonl")
     (shell.folder / "comma.csv").write_text("a;b\n1,5;2\n")
+    (shell.folder / "empty.jsonl").touch()
     shell("budget", "g.jsonl", "--epsilon", 9, "--delta", "1e-5", "--composition", "gdp")
     mean, judged = ("mean", "claims.csv", "--epsilon"), ("cross-validate", "claims.csv", *NUMBERS)
     said = [
@@ -210,6 +211,11 @@ def test_advice_is_for_the_command_line(shell, table):
         shell.refused("fit", "claims.csv", *NUMBERS, "--algorithm", "sample-and-aggregate",
                       "--epsilon", 0.1),
         shell.refused("fit", "claims.csv", *NUMBERS, "--feature", "bins(age)"),
+        shell.refused("fit", "claims.csv", *FIT, "--delta", 0, "--categories",
+                      "job=clerk,nurse", "--drop", "note"),
+        shell.refused("fit", "claims.parquet", "--target", "age", "--classes", "a,b", "--epsilon",
+                      1, "--drop", "job", "--drop", "note", "--drop", "late"),
+        shell.refused("budget", "empty.jsonl"),
         shell.refused(*judged, "--algorithm", "kamath-spgd"),
         shell.refused(*judged, "--delta", 0.5),
         shell.refused(*judged, "--ledger", "g.jsonl"),

@@ -9,6 +9,7 @@ import math
 import os
 import pickle
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -444,11 +445,13 @@ def test_paths_that_cannot_be_ledgers(make, message, terms, tmp_path):
 
 
 def test_no_ledger_yet(path):
-    with pytest.raises(InvalidInput, match=r"To start one: Ledger\('budget.jsonl', epsilon=1.0"):
+    start = re.escape(f"To start one: Ledger('{path}', epsilon=1.0")
+    with pytest.raises(InvalidInput, match=start):
         Ledger(path)
     path.touch()
-    with pytest.raises(InvalidInput, match=r"is empty. To start one"):
+    with pytest.raises(InvalidInput, match=rf"is empty\. {start}") as refused:
         Ledger(path)
+    assert refused.value.cli.endswith(f"privtail budget {path} --epsilon 1 --delta 1e-6")
     Ledger(path, epsilon=1.0, delta=0.0)
     assert Ledger(path).terms.epsilon == 1.0
 

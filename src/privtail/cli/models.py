@@ -134,7 +134,7 @@ class Choice:
         for key in given:
             if key not in known:
                 raise InvalidInput(
-                    f"--model {name} has no {_option(key)}. "
+                    f"--model {name} has no {_option(key)}: leave it out. "
                     + _owned([f.name for f in fields(self) if f.default is None], known)
                 )
         return kind(**{**given, **others})

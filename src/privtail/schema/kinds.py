@@ -39,17 +39,20 @@ def require_kind(kind: Kind | None, declared: Sequence[Any], column: str | None 
     if kind is None or not any(isinstance(value, wrong) for value in declared):
         return
     given = "numbers" if kind == "text" else "text"
-    example = json.dumps([str(value) for value in declared[:2]]) if kind == "text" else "[0, 1]"
+    few = [str(value) for value in declared[:2]] if kind == "text" else [0, 1]
+    example, typed = json.dumps(few), ",".join(map(str, few))
     if column is None:
         raise InvalidInput(
             f"The labels are {kind}, but the declared ones, or those of the model, are {given}: no "
-            f"row would match. Convert the labels, or declare {kind}, for example "
-            f"classes={example}."
+            f"row would match. Convert the labels, or declare {kind}, for example",
+            f"classes={example}.",
+            cli=f"--classes {typed}",
         )
     raise InvalidInput(
         f"Column {column!r} holds {kind}, but its declared categories are {given}: no row would "
-        f'match. Declare {kind}, for example categories={{"{column}": {example}}}, or convert the '
-        "column."
+        f"match. Convert the column, or declare {kind}, for example",
+        f'categories={{"{column}": {example}}}.',
+        cli=f"--categories {column}={typed}",
     )
 
 

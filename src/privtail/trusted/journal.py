@@ -75,7 +75,7 @@ class File:
             data = self._ended(fd, write=wanted is not None)
             if _is_torn_header(data):
                 if wanted is None:
-                    raise InvalidInput(f"{self._path} is empty. {texts.how_to_start(self._path)}")
+                    raise texts.not_started(self._path, ", which is empty")
                 Terms.of(given)
                 os.ftruncate(fd, 0)
                 line, seal = _header(wanted)
