@@ -304,7 +304,7 @@ def unusable(path: Path, error: OSError, *, write: bool) -> InvalidInput:
         what, mode = ("write", "u+rw") if write else ("read", "u+r")
         return InvalidInput(
             f"No permission to {what} the ledger {path}. Ask its owner, or: chmod {mode} "
-            f"'{path}' (and w on its folder to start a new one)."
+            f"{shlex.quote(str(path))} (and w on its folder to start a new one)."
         )
     return InvalidInput(
         f"The ledger {path} cannot be opened or locked: {error.strerror}. Put it on a local, "

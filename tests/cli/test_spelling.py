@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -134,3 +135,8 @@ def test_a_row_without_prediction_is_said_as_one() -> None:
     gaps = Gaps([("a", [0], False)])
     list(gaps.counting([np.array([[np.nan]])]))
     assert gaps.said()[0].startswith("1 of 1 row has no prediction")
+
+
+def test_one_row_below_the_bins_is_said_as_one() -> None:
+    found = privtail.private_histogram(FEW, edges=[0, 2, 4], **TINY)
+    assert not ODD.search(replace(found, below=1.0, above=1.0)._repr_html_())

@@ -123,7 +123,7 @@ class HistogramEstimate:
         rows = [views.Row.of(name, count, *ends) for name, count, ends in bins]
         below, above = max(self.below, 0.0), max(self.above, 0.0)
         said = (
-            f"About {below:,.0f} rows lie below the bins, and {above:,.0f} above.",
+            f"Rows below the bins: about {below:,.0f}; above them: about {above:,.0f}.",
             f"Intervals are of 95 %; the noise has standard deviation {self.noise_std:.3g}.",
             *self.warnings_, self.privacy_.headline,
         )  # fmt: skip

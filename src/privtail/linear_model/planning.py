@@ -142,7 +142,7 @@ class FitPlan:
             yield DeltaWarning(
                 f"delta = {delta:g} is above 1/n = {1 / n:.3g}. This fit publishes no row, but so "
                 "large a delta would also allow to publish one random row. A stronger promise "
-                f"costs little: delta={below_one_of(n):g}."
+                f"costs little: a delta of {below_one_of(n):g}."
             )
         for _, event in self._asked("labels"):
             enough = self._enough(event)

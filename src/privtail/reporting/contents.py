@@ -262,7 +262,7 @@ def _histogram(written: Mapping[str, Any], file: str) -> Content:
             f"How many of {counted(statement.n, 'row')} lie in each bin of "
             f"{written['column']!r}. A value on an edge belongs to the bin above it."
         ),
-        f"About {below:,.0f} lie below the bins, and {above:,.0f} above.",
+        f"Rows below the bins: about {below:,.0f}; above them: about {above:,.0f}.",
         NOISE_ALONE.format(100 * written["confidence"]),
     )
     notes = (*statement.notes, *map(str, written["warnings"]))
