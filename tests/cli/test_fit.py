@@ -200,7 +200,7 @@ def test_what_it_will_do_is_said_before_and_kept(shell, table):
     for r in plan:
         for event in r.events:
             assert event.question in said
-    assert f"{plan[-2].times} x {plan[-2].events[0].coordinates} numbers" in said
+    assert f"{plan[-2].times} x {plan[-2].events[0].coordinates} number" in said
 
 
 def test_bought_labels(shell, table):
