@@ -93,6 +93,7 @@ TABLES: dict[str, Any] = {
     "frame": FRAME[["name"]].set_axis(["cost"], axis=1),
     "categories": FRAME[["name"]].set_axis(["cost"], axis=1).astype("category"),
     "polars": pl.DataFrame({"cost": WORDS}), "arrow": pa.table({"cost": WORDS}),
+    "huge": pd.DataFrame({"cost": [10**400] * 3}),
 }  # fmt: skip
 
 
@@ -113,6 +114,20 @@ def test_a_refusal_of_a_table_to_use_shows_no_cell(
     model = DPScaler(invalid=invalid, **SEEDED).fit(X)
     with pytest.raises((TypeError, ValueError)) as refused:
         model.transform(TABLES[table])
+    _require_hidden(refused.value)
+
+
+def test_a_frame_that_slices_by_labels_shows_no_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As pandas 2 does for an index of fractions: `X[:0]` has the rows up to the label 0."""
+    plain = pd.DataFrame.__getitem__
+
+    def by_label(self: pd.DataFrame, key: Any) -> Any:
+        return self.loc[key] if isinstance(key, slice) else plain(self, key)
+
+    frame = TABLES["frame"].set_axis(-np.arange(len(WORDS)) / 2)
+    monkeypatch.setattr(pd.DataFrame, "__getitem__", by_label)
+    with pytest.raises((TypeError, ValueError)) as refused:
+        DPScaler(**SEEDED).fit(X).transform(frame)
     _require_hidden(refused.value)
 
 

@@ -285,11 +285,12 @@ def checked(check: Callable[[Any], Any], X: Any) -> Any:
             "Rows need two dimensions (rows, features). Reshape your data: x.reshape(1, -1) for "
             "one row."
         )
-    check(X.tocsr()[:0] if hasattr(X, "tocsr") else X[:0])
+    rows = X.tocsr() if hasattr(X, "tocsr") else getattr(X, "iloc", X)  # by position in pandas 2
+    check(rows[:0])
     try:
         with QUIET:
             return check(X)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise InvalidInput(
             "Input X contains what is no number; or NaN or infinity, which invalid='raise' refuses."
         ) from None
