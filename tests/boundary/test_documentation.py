@@ -508,7 +508,7 @@ def test_the_guide_names_the_algorithms_that_give_pure_epsilon(root):
         "squared": HeavyTailedFrankWolfe(steps=5, scale=2.0),
     }
     for loss, algorithm in pure.items():
-        assert f"`{type(algorithm).__name__}`" in page.split("pure\n")[1].split("\n- ")[0]
+        assert f"`{type(algorithm).__name__}`" in page.split("#pure-ε")[1].split("\n- ")[0]
         model = linear_model.DPGeneralizedLinearEstimator(
             loss, L1Ball(radius=1.0), algorithm=algorithm, delta=0.0, fit_intercept=False
         )

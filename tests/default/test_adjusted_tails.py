@@ -45,7 +45,7 @@ def test_scales_grow_with_the_length_of_tails_that_are_heavier_than_usual():
     assert adjusted(unknown, 4).scales.tolist() == unknown.scales.tolist()
 
 
-def test_the_width_of_a_column_is_that_of_its_quantiles_and_no_code_widens_it():
+def test_the_width_of_a_column_is_that_of_its_quantiles_and_no_rare_code_widens_it():
     """The cells of quantiles interpolate, so the width of a normal column is about its scale."""
     rng = np.random.default_rng(0)
     normal, wide = rng.normal(50, 12, 100_000), np.exp(rng.uniform(-20, 20, 100_000))

@@ -56,7 +56,7 @@ class StabilityHistogram:
         read_once(self, "delta", kind=float)
         if not 0 < self.delta < 1:
             raise InvalidInput(
-                "Finding labels needs delta in (0, 1). Without one declare the labels as classes."
+                "Finding labels needs delta in (0, 1). With delta 0, declare the labels as classes."
             )
 
     def event(self, counted: Sensitivity) -> Event:
