@@ -116,9 +116,9 @@ class FitIntercept:
         constant[-1] = target.location + (constant[-1] - target.location) / usable
         w = constant + fit.preconditioner.with_intercept(fit.w[:-1], len(fit.w))
         deviation = self.mean.deviation(fit.problem)
-        threshold = wide = target.balanced(deviation)
-        if residuals.known and not fit.mostly_zero:
-            threshold = min(residuals.balanced(deviation / usable), fit.reach * target.tail + wide)
+        wide = target.balanced(deviation)
+        narrow = residuals.balanced(deviation / usable) if residuals.known else target.scale
+        threshold = wide if fit.mostly_zero else min(narrow, fit.reach * target.tail + wide)
         move = -self.mean.release(fit, fit.loss, w, threshold)[0] / usable
         w[-1] += move
         if not target.only_zeros:  # its error is not known
