@@ -62,6 +62,9 @@ SPREADS = (
 )
 """Pairs of quantile levels and their distance in standard deviations of a Gaussian."""
 
+BODY_WIDTH = 2.563
+"""The distance of the quantiles .1 and .9 of a Gaussian, in standard deviations."""
+
 ZERO_SPREADS = (*SPREADS, ((0.003, 0.997), 5.496), ((0.001, 0.999), 6.180))
 """The same for a column of mostly zeros, of which only the other values show the scale."""
 
@@ -210,18 +213,21 @@ class Histogram:
             return Summary.of_one(0.0, *[UNUSED] * 4, -1.0, 1.0, False, True, 0.0, False)
         detected = np.flatnonzero(kept).tolist()
         first, last = detected[0], detected[-1]
-        (i, _), (_, centre), (j, _) = (cells.quantile(kept, level) for level in (0.25, 0.5, 0.75))
+        (i, _), (middle, centre), (j, _) = (
+            cells.quantile(kept, level) for level in (0.25, 0.5, 0.75)
+        )
         middles = np.array([cells.point(cell, 0.5) for cell in detected])
         deviation = math.sqrt(float(kept[detected] / total @ (middles - centre) ** 2))
         spread, scale_known = cells.spread(kept)
-        levels, deviations = SPREADS[1]
-        (_, low), (_, high) = (cells.quantile(kept, level) for level in levels)
+        gaps: Integers = np.cumsum(kept == 0)
+        body = np.where((kept > 0) & (gaps == gaps[middle]), kept, 0.0)
+        (_, low), (_, high) = (cells.quantile(body, level) for level in (0.1, 0.9))
         ends = cells.point(first, 0.0), cells.point(last, 1.0)
         tail = max(abs(end - centre) for end in ends) or 1.0
         inside = self.counts[first : last + 1].sum() if cells.refined else total
         scale = spread or deviation or tail
         return Summary.of_one(
-            centre, scale, max(scale, (high - low) / deviations), deviation or tail, tail,
+            centre, scale, max(scale, (high - low) / BODY_WIDTH), deviation or tail, tail,
             cells.bounds(i)[0], cells.bounds(j)[1], True, scale_known, float(inside) / n, single,
         )  # fmt: skip
 

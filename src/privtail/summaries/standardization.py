@@ -155,8 +155,8 @@ def tail_adjusted(summary: Summary, sizes: Doubles, heavier: float, d: int) -> S
     target or three quarters of the features have such a tail.
 
     The length of a tail is the ``sizes`` (columns,) over the scale: `Summary.deviations`, but
-    `Summary.widths` for labels. Their margins are clipped, and rare codes such as -999 have a large
-    deviation, so that a scale by deviations would hide the other values.
+    `Summary.widths` for labels. Their margins are clipped. Codes such as -999 have a large
+    deviation, and a scale by deviations would hide the other values; they are outside the width.
 
     The usual length is ``heavier`` times the larger of the lower quartile of the features' lengths
     and the length of the target, if it is a number. A scale is at least its size over the usual

@@ -35,8 +35,9 @@ class Summary:
     ----------
     centres : (columns,) medians.
     scales : (columns,) distances of quantiles, in standard deviations of a Gaussian.
-    widths : (columns,) distances of the quantiles .1 and .9, in standard deviations of a Gaussian;
-        at least the scales.
+    widths : (columns,) distances of the quantiles .1 and .9 of the values in cells around the
+        median that no empty cell separates, in standard deviations of a Gaussian; or the scale, if
+        it is larger.
     deviations : (columns,) root mean square distances of detected values from the centres.
     tails : (columns,) distances from the centre to the outermost detected cell.
     lows, highs : (columns,) edges of the cells that hold the quartiles.
