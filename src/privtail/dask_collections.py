@@ -60,9 +60,7 @@ def partitions(values: Any) -> list[Any]:
     if isinstance(values, Mapping):
         columns = {name: partitions(column) for name, column in values.items()}
         if len(set(map(len, columns.values()))) > 1:
-            raise InvalidInput(
-                "The columns of X need as many partitions as each other. Take them from one frame."
-            )
+            raise InvalidInput("The columns of X differ in partitions. Take them from one frame.")
         return [
             dict(zip(columns, part, strict=True)) for part in zip(*columns.values(), strict=True)
         ]

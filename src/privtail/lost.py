@@ -19,7 +19,7 @@ An undeclared column of text is refused at the same share: large numbers are los
 """
 
 
-def counted(
+def lost_rows(
     part: float, deviation: float, n: int, consequence: str, *, text: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Notes on the `usable_rows` of ``n`` rows, and those that are worth a warning.

@@ -517,11 +517,9 @@ def refused(match: str, X: Any, y: Any, model: Any = None, **fit: Any) -> None:
 def test_what_is_not_in_equal_partitions_is_refused(client: Any) -> None:
     here, away = rows(), spread_out(rows())
     other = spread_out(rows(), [0, 0, 1, 90, 90, 400, 598, N])
+    refused("In partition 5, X and y differ in rows: 199 and 198", away[FEATURES], other["cost"])
     refused(
-        "In partition 5, X and y need as many rows: 199 is not 198", away[FEATURES], other["cost"]
-    )
-    refused(
-        "X and y need as many partitions: 7 is not 2",
+        "X and y differ in partitions: 7 and 2",
         away[FEATURES],
         spread_out(here, CUTS[2])["cost"],
     )
@@ -529,8 +527,8 @@ def test_what_is_not_in_equal_partitions_is_refused(client: Any) -> None:
     refused("both Dask collections, or neither", here[FEATURES], away["cost"])
     for groups, match in (
         (here["city"], "X and groups are both Dask collections"),
-        (other["city"], "In partition 5, X and groups need as many rows: 199 is not 198"),
-        (spread_out(here, CUTS[2])["city"], "X and groups need as many partitions: 7 is not 2"),
+        (other["city"], "In partition 5, X and groups differ in rows: 199 and 198"),
+        (spread_out(here, CUTS[2])["city"], "X and groups differ in partitions: 7 and 2"),
         (away[["city", "sick"]], "this table has 2"),
         (None, "max_rows=2 bounds the rows of one person"),
     ):

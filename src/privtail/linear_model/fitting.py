@@ -24,7 +24,7 @@ from privtail.linear_model.penalties import silenced
 from privtail.linear_model.planning import FitPlan
 from privtail.linear_model.remarks import narrowed, slopeless, unmatched, unsized
 from privtail.losses import LABELS, AnyLoss, Targets
-from privtail.lost import FILL, LABEL, counted
+from privtail.lost import FILL, LABEL, lost_rows
 from privtail.model.predicting import Link
 from privtail.progress import progress_bar
 from privtail.published.accelerated_descent import AcceleratedDescent
@@ -367,7 +367,7 @@ class PrivateLinearModel(FittedLinearModel):
         self.feature_range_ = result.feature_range(curator.problem)
         self.fill_ = result.fill(curator.problem)
         rest = f"{LABEL} {FILL}" if loss.targets in LABELS else FILL
-        missing, lost = counted(*result.rows, curator.problem.n, rest, text=curator.from_text)
+        missing, lost = lost_rows(*result.rows, curator.problem.n, rest, text=curator.from_text)
         silent = () if lost else silenced(of_slopes(domain), loss, result)
         if self.categories_:
             silent += unmatched(errors.noise, self._design())

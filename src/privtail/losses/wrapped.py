@@ -78,7 +78,9 @@ class WeightedLoss(_Wrapper, RowwiseLoss):
             raise InvalidInput("Class weights belong to a LogisticLoss or a MultinomialLoss.")
         classes = max(2, self.loss.outputs)
         if len(self.weights) != classes:
-            raise InvalidInput(f"{classes} classes need as many weights, not {len(self.weights)}.")
+            raise InvalidInput(
+                f"{classes} classes need {classes} weights, not {len(self.weights)}."
+            )
         if not all(0 < weight < math.inf for weight in self.weights):
             raise InvalidInput("Class weights must be positive and finite.")
 

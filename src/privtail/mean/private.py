@@ -21,7 +21,7 @@ from privtail.describe.tabled import Tabled, name_of, require_shape, tabled
 from privtail.errors import AccuracyWarning, InvalidInput, real, require_whole, told, warn
 from privtail.influence import catoni_bound
 from privtail.ledgers import interruptible
-from privtail.lost import OF_THESE, counted
+from privtail.lost import OF_THESE, lost_rows
 from privtail.mean.estimate import MeanEstimate
 from privtail.promised import Promised
 from privtail.robust_means import ClampedMean, ClippedMean, SmoothedCatoniMean, TruncatedMean
@@ -390,7 +390,7 @@ class _Mean:
         reliable = found.detected & np.isfinite(clipped).all(axis=0)
         notes = _doubts(found, reliable) if self.doubts else ()
         notes += (UNSURE,) * RANGES.unsure(multiplier, curator.problem)
-        lost, warned = counted(part, part_std, n, OF_THESE, text=curator.from_text)
+        lost, warned = lost_rows(part, part_std, n, OF_THESE, text=curator.from_text)
         notes += lost
         known = reliable & (self.blocks == 1) & (curator.problem.max_rows == 1)
         sampling = np.where(known, found.deviations / math.sqrt(rows), math.nan)

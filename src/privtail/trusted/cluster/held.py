@@ -154,8 +154,8 @@ class Held:
         lengths = {len(array) for _, array in self._targets}
         if len(lengths) > 1:
             raise InvalidInput(
-                "A partition of the exposure needs as many rows as that of y. Take both from one "
-                "frame."
+                "A partition of the exposure and that of y differ in rows. Take "
+                "both from one frame."
             )
         if reading.groups is not None:
             require_typed_alike(groups, reading.groups)

@@ -389,8 +389,8 @@ class Spread(PrivateRows):
             found = [None] * len(parts) if values is None else partitions(values)
             if len(found) != len(parts):
                 raise InvalidInput(
-                    f"X and {name} need as many partitions: {len(parts)} is not {len(found)}. Take "
-                    "both from one frame, or repartition one like the other."
+                    f"X and {name} differ in partitions: {len(parts)} and "
+                    f"{len(found)}. Take both from one frame, or repartition one like the other."
                 )
             columns.append(found)
         self._reading_key = _key()
@@ -408,8 +408,8 @@ class Spread(PrivateRows):
             for name, count in zip(("y", "groups"), others, strict=True):
                 if count != rows:
                     raise InvalidInput(
-                        f"In partition {i}, X and {name} need as many rows: {rows} is not {count}. "
-                        "Take both from one frame, whose rows belong together by their position."
+                        f"In partition {i}, X and {name} differ in rows: {rows} and "
+                        f"{count}. Take both from one frame. Rows belong together by position."
                     )
 
     def _workers(self) -> dict[str, Any]:
