@@ -459,7 +459,7 @@ def test_too_few_rows_for_two_labels_are_refused_before_the_charge(
 
 
 def test_without_delta_labels_are_declared() -> None:
-    with pytest.raises(InvalidInput, match="declare them"):
+    with pytest.raises(InvalidInput, match="declare the labels as classes"):
         DPLogisticRegression(delta=0.0).plan(1000, 2)
     X, y = np.ones((50, 1)), np.array(["a"] * 49 + ["b"])
     assert DPLogisticRegression(epsilon=math.inf).fit(X, y).classes_.tolist() == ["a", "b"]
