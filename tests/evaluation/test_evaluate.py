@@ -484,7 +484,7 @@ def test_bad_input_is_refused_with_what_to_do(numbers):
     frame = pd.DataFrame(X, columns=list("abc")).assign(cost=y)
     for arguments, options, said in (
         ((model, X), {}, "Pass the true targets"),
-        ((model, X, y[:10]), {"trusted_rowwise": True}, "rows: .* is not 10"),
+        ((model, X, y[:10]), {"trusted_rowwise": True}, "must have the 10 rows of y, not"),
         ((model, frame, "cost"), {}, "without that column"),
         ((LinearRegression(), X, y), {"confidence": 2}, "confidence"),
         ((object(), X, y), {}, "has no predict"),
@@ -492,7 +492,7 @@ def test_bad_input_is_refused_with_what_to_do(numbers):
         with pytest.raises(InvalidInput, match=said):
             evaluate(*arguments, epsilon=1, **options, **QUIET)
     fitted = DPLinearRegression(epsilon=1, **QUIET).fit(X, y)
-    with pytest.raises(InvalidInput, match="as many features: 3 is not"):
+    with pytest.raises(InvalidInput, match="must have the 3 features of the model"):
         evaluate(fitted, X[:, :2], y, epsilon=1, **QUIET)
 
 

@@ -107,7 +107,7 @@ def test_every_row_is_predicted_by_the_model_of_its_own_fold_alone(
     found = FoldedModel(tuple(map(linear, (1.0, 2.0, 3.0))), folds).predictions(X, None)
     assert found == pytest.approx(X.sum(axis=1) * (folds + 1.0))
     assert sum(predicted) == len(X)
-    with pytest.raises(InvalidInput, match="X and the folds differ in rows"):
+    with pytest.raises(InvalidInput, match="rows of the folds, not"):
         FoldedModel((linear(1.0),), folds[:3]).predictions(X, None)
 
 

@@ -235,7 +235,7 @@ class Box:
             object.__setattr__(self, name, tuple(ends.tolist()) if ends.ndim else float(ends))
         low, high = np.asarray(self.low), np.asarray(self.high)
         if low.ndim and high.ndim and low.shape != high.shape:
-            raise InvalidInput(f"low and high differ in entries: {low.size} and {high.size}.")
+            raise InvalidInput(f"low must have the {high.size} entries of high, not {low.size}.")
         if not np.all((low <= high) & (low < math.inf) & (high > -math.inf)):
             raise InvalidInput("Every low must be at most its high, and neither NaN.")
 

@@ -118,7 +118,7 @@ class LinearModel:
         records = as_records(X, encoding=self.encoding)
         if not isinstance(records, InMemory) or records.d != self.coef.shape[1]:
             raise InvalidInput(
-                f"The model has {self.coef.shape[1]} features, and X has {records.d}."
+                f"X must have the {self.coef.shape[1]} features of the model, not {records.d}."
             )
         return row_blocks(records, self.fill)
 
@@ -209,7 +209,7 @@ class FoldedModel:
         """Predictions (rows,), or log-probabilities (rows, ``labels``); NaN where X has gaps."""
         n = _length(X)
         if n != len(self.folds):
-            raise InvalidInput(f"X and the folds differ in rows: {n} and {len(self.folds)}.")
+            raise InvalidInput(f"X must have the {len(self.folds)} rows of the folds, not {n}.")
         found = np.full((n, *(() if labels is None else (labels,))), np.nan)
         for fold, model in enumerate(self.models):
             own = np.flatnonzero(self.folds == fold)
@@ -416,7 +416,7 @@ def _losses(logs: Doubles, label: NDArray[np.int64]) -> Doubles:
 
 def _same_length(predicted: Doubles, y: Doubles) -> Doubles:
     if len(predicted) != len(y):
-        raise InvalidInput(f"X and y differ in rows: {len(predicted)} and {len(y)}.")
+        raise InvalidInput(f"X must have the {len(y)} rows of y, not {len(predicted)}.")
     return predicted
 
 
