@@ -54,16 +54,16 @@ HIDDEN = "Noise hides how many of the {n:,} rows count. It may be none{most}. " 
 UNLIKELY = "; more than {most:,} are unlikely"
 """Sentences of a statement where not all rows count (`fewer`)."""
 
+TENTHS = ((0.1, 0.9), 2.563)
+"""The pair of `SPREADS` that gives the width of a column."""
+
 SPREADS = (
     ((0.25, 0.75), 1.349),
-    ((0.1, 0.9), 2.563),
+    TENTHS,
     ((0.03, 0.97), 3.762),
     ((0.01, 0.99), 4.653),
 )
 """Pairs of quantile levels and their distance in standard deviations of a Gaussian."""
-
-BODY_WIDTH = 2.563
-"""The distance of the quantiles .1 and .9 of a Gaussian, in standard deviations."""
 
 ZERO_SPREADS = (*SPREADS, ((0.003, 0.997), 5.496), ((0.001, 0.999), 6.180))
 """The same for a column of mostly zeros, of which only the other values show the scale."""
@@ -221,13 +221,14 @@ class Histogram:
         spread, scale_known = cells.spread(kept)
         gaps: Integers = np.cumsum(kept == 0)
         body = np.where((kept > 0) & (gaps == gaps[middle]), kept, 0.0)
-        (_, low), (_, high) = (cells.quantile(body, level) for level in (0.1, 0.9))
+        levels, width = TENTHS
+        (_, low), (_, high) = (cells.quantile(body, level) for level in levels)
         ends = cells.point(first, 0.0), cells.point(last, 1.0)
         tail = max(abs(end - centre) for end in ends) or 1.0
         inside = self.counts[first : last + 1].sum() if cells.refined else total
         scale = spread or deviation or tail
         return Summary.of_one(
-            centre, scale, max(scale, (high - low) / BODY_WIDTH), deviation or tail, tail,
+            centre, scale, max(scale, (high - low) / width), deviation or tail, tail,
             cells.bounds(i)[0], cells.bounds(j)[1], True, scale_known, float(inside) / n, single,
         )  # fmt: skip
 
