@@ -159,7 +159,7 @@ def test_few_are_selected_where_noise_over_all_is_large(algorithm, labels):
     """Relative noise of a gradient: multiplier sqrt(25 rows / fraction) / n."""
     tuning = algorithm.tuning
     problem = Problem(n=1_000, d=tuning.many_features, intercept=True)
-    fraction = 1 / sum(line.weight for line in algorithm._slope_stages(problem, few=False))
+    fraction = 1 / sum(line.weight for line in algorithm.slope_stages(problem, few=False))
     most = tuning.max_relative_noise * math.sqrt(labels / 2)
     edge = most * 1_000 / math.sqrt(tuning.steps * problem.rows / fraction)
     for multiplier, d, regime in (

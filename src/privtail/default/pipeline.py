@@ -2,46 +2,32 @@
 
 `ScaledDescent.choose_stages` chooses the stages from public numbers: n, d, the kind of the target
 and the noise multiplier. `plan` lists their releases, and `run` makes them. To read the default,
-begin with `choose_stages` and the three lists below it, for numbers, amounts and labels. Each entry
-is a stage with its budget weight (`Tuning`). ``report_["reasons"]`` says why a fit returned a
-constant (`finish._reasons`): most often `Accept` or `AcceptLabels` found no gain. All releases and
-the cost of each stage are in ``model.plan(n, d)``. See ``docs/background/how-it-works.md``, too.
+begin with `choose_stages`. Then read the lists of stages in `ModelStages`, for numbers, amounts and
+labels. Each entry is a stage with its budget weight (`Tuning`). ``report_["reasons"]`` says why a
+fit returned a constant (`finish._reasons`): most often `Accept` or `AcceptLabels` found no gain.
+All releases and the cost of each stage are in ``model.plan(n, d)``. See
+``docs/background/how-it-works.md``, too.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 from numpy.typing import ArrayLike
 
 from privtail.algorithms.result import Result, require_no_start
-from privtail.default.acceptance import Accept, LimitExtrapolation
 from privtail.default.allocation import BudgetFraction
 from privtail.default.columns import SummarizeColumns
 from privtail.default.finish import result_of
 from privtail.default.fit import Fit, planned, run_stages
-from privtail.default.intercept import FitIntercept, MatchMean, MatchQuantile
-from privtail.default.labels import AcceptLabels, CountLabels, MatchFrequencies
+from privtail.default.labels import CountLabels
+from privtail.default.model_stages import ModelStages, Stages, build_stages
 from privtail.default.steps import Descend
-from privtail.default.tuning import Tuning
-from privtail.default.weighted_stages import (
-    Stages,
-    Weighted,
-    amount_start,
-    build_stages,
-    descent_stages,
-    gain_stage,
-    intercept_only_start,
-    intercept_stage,
-    selection_stage,
-)
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts, InvalidInput
 from privtail.losses import AMOUNTS, LABELS, AmountLoss, AnyLoss, Loss, Targets, require_margin
-from privtail.summaries.column_summaries import ColumnSummaries
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan
@@ -51,7 +37,7 @@ Regime = Literal["all features", "few features", "intercept only"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScaledDescent:
+class ScaledDescent(ModelStages):
     """A private linear model that needs no bounds on the data. From no paper.
 
     Estimators set its parameters for ``algorithm="auto"``. An object of your own needs them all:
@@ -84,15 +70,7 @@ class ScaledDescent:
     **Utility.** None proved; measured in ``benchmarks/accuracy.py``.
     """
 
-    targets: Targets = "real"
-    squares: bool = False
-    quantile: bool = False
-    sparsity: int | None = None
-    selects: bool = True
-    labels: int = 2
-    weighted: bool = False
     neighbours: Neighbours = "replace_one"
-    tuning: Tuning = Tuning()
 
     needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
     in_typical_rows: ClassVar[bool] = True
@@ -146,12 +124,12 @@ class ScaledDescent:
         """The regime of a fit and its stages in order, chosen by public numbers alone."""
         budget = BudgetFraction(multiplier, neighbours=self.neighbours)
         regime: Regime = "all features"
-        stages = build_stages(self._slope_stages(problem, few=False), budget)
+        stages = build_stages(self.slope_stages(problem, few=False), budget)
         if self._selects_features(stages, problem):
             regime = "few features"
-            stages = build_stages(self._slope_stages(problem, few=True), budget)
+            stages = build_stages(self.slope_stages(problem, few=True), budget)
         if problem.intercept and not _finds_target(stages, problem):
-            regime, stages = "intercept only", build_stages(self._intercept_only_stages(), budget)
+            regime, stages = "intercept only", build_stages(self.intercept_only_stages(), budget)
         return regime, stages
 
     def _selects_features(self, stages: Stages, problem: Problem) -> bool:
@@ -170,68 +148,6 @@ class ScaledDescent:
         return any(
             stage.relative_noise(problem) > most for stage in stages if isinstance(stage, Descend)
         )
-
-    def _slope_stages(self, problem: Problem, *, few: bool) -> Iterator[Weighted]:
-        """All stages of a fit with slopes. With ``few``, one of them selects features.
-
-        The selected features get summaries of their own, so each summary has half of the weight.
-        """
-        summaries = ColumnSummaries.of(self.targets, selecting=few)
-        weight = self.tuning.column_summaries / (2 if few else 1)
-        yield Weighted(weight, lambda part: SummarizeColumns(summaries, part.histogram_noise()))
-        if self.targets in LABELS:
-            yield from self._label_stages(problem, few=few)
-        elif self.targets in AMOUNTS:
-            yield from self._amount_stages(problem, few=few)
-        else:
-            yield from self._numeric_stages(problem, few=few)
-
-    def _numeric_stages(self, problem: Problem, *, few: bool) -> Iterator[Weighted]:
-        """The stages after the column summaries, for a numeric target."""
-        if few:
-            yield selection_stage(self.tuning, problem, self.sparsity, numbers=True)
-        if problem.intercept:
-            yield intercept_only_start(self.tuning, self.tuning.other, quantile=self.quantile)
-        yield from descent_stages(self.tuning, problem, labels=False)
-        yield gain_stage(self.tuning, LimitExtrapolation)
-        if problem.intercept and self.squares:
-            yield intercept_stage(self.tuning, FitIntercept, "mean residual")
-        if problem.intercept and self.quantile:
-            moves = self.tuning.intercept_moves
-            yield intercept_stage(self.tuning, MatchQuantile, "quantile", moves)
-        yield gain_stage(self.tuning, Accept)
-
-    def _amount_stages(self, problem: Problem, *, few: bool) -> Iterator[Weighted]:
-        """The stages after the column summaries, for counts and amounts."""
-        yield amount_start(self.tuning, problem)
-        if few:
-            yield selection_stage(self.tuning, problem, self.sparsity, numbers=False)
-        yield from descent_stages(self.tuning, problem, labels=False)
-        if problem.intercept:
-            yield intercept_stage(self.tuning, MatchMean, "target mean")
-        yield gain_stage(self.tuning, Accept)
-
-    def _label_stages(self, problem: Problem, *, few: bool) -> Iterator[Weighted]:
-        """The stages after the column summaries, for labels."""
-        yield Weighted(self.tuning.label_counts, lambda part: CountLabels(part.histogram_noise()))
-        if few:
-            yield selection_stage(self.tuning, problem, self.sparsity, numbers=False)
-        yield from descent_stages(self.tuning, problem, labels=True)
-        yield gain_stage(self.tuning, AcceptLabels)
-        if problem.intercept and not self.weighted:
-            weight = self.tuning.other
-            yield Weighted(weight, lambda part: MatchFrequencies(part.unit_interval_noise()))
-
-    def _intercept_only_stages(self) -> Iterator[Weighted]:
-        """The stages of a fit without slopes; half of the budget is for the scale of a number."""
-        if self.targets in LABELS:
-            yield Weighted(1.0, lambda part: CountLabels(part.histogram_noise()))
-            return
-        summaries = ColumnSummaries(target=True)
-        yield Weighted(
-            1.0, lambda part: SummarizeColumns(summaries, part.histogram_noise(), features=False)
-        )
-        yield intercept_only_start(self.tuning, 1.0, quantile=self.quantile)
 
 
 def _finds_target(stages: Stages, problem: Problem) -> bool:
