@@ -847,6 +847,10 @@ def test_a_query_is_to_be_run_first() -> None:
 
 TYPED: dict[str, Any] = {
     "array": (np.array(["a", "b"]), np.array([0, 1])),
+    "list of a type": (
+        array.array("u" if sys.version_info < (3, 13) else "w", "ab"),
+        array.array("b", [0, 1]),
+    ),
     "series": (pd.Series(["a", "b"]), pd.Series([0, 1])),
     "string": (pd.Series(["a", "b"], dtype="string"), pd.Series([0, 1], dtype="Int64")),
     "arrow series": (

@@ -2,14 +2,14 @@
 
 Formal guarantee
 ----------------
-Types alone are read, never a cell. A list, and a column of Python objects, may hold anything: of
-these nothing is said, and so nothing is refused. A class is of the library that holds it under its
-name, and not of one that it only names.
+Only types are read, never a cell. A list or a column of Python objects may hold anything, so it is
+never refused here. A class belongs to the library that holds it under its name.
 """
 
 from __future__ import annotations
 
 import sys
+from array import array
 from operator import attrgetter
 from typing import Any
 
@@ -19,11 +19,10 @@ from privtail.schema.kinds import Kind
 from privtail.schema.types import is_number, is_text
 
 LIBRARIES = ("dask", "numpy", "pandas", "polars", "pyarrow")
-_BOOLEAN, _SINGLE = np.dtype(np.bool_), np.dtype(np.float32)
-_NAMED = {
-    "boolean": _BOOLEAN, "bool": _BOOLEAN, "bool[pyarrow]": _BOOLEAN,
-    "float32": _SINGLE, "float": _SINGLE, "float[pyarrow]": _SINGLE,
-}  # fmt: skip
+_NAMED: dict[str, np.dtype[Any]] = {
+    **dict.fromkeys(("boolean", "bool", "bool[pyarrow]"), np.dtype(np.bool_)),
+    **dict.fromkeys(("float32", "float", "float[pyarrow]"), np.dtype(np.float32)),
+}
 
 
 def room(values: Any) -> str:
@@ -78,4 +77,6 @@ def public_type(values: Any) -> tuple[Any, str]:
 
 
 def _type(values: Any) -> Any:
+    if type(values) is array:
+        return np.asarray(values[:0]).dtype
     return getattr(values, "dtype", getattr(values, "type", None))
