@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privtail.errors import InvalidInput
 from privtail.schema.declared import Label
 from privtail.schema.dialect import Dialect
 from privtail.trusted.events import SMOOTH, Event, Plan
@@ -21,6 +22,7 @@ def open_table(
     categories: Mapping[str, Sequence[Label]] | None = None,
     numeric: Collection[str] = (),
     drop: Collection[str] = (),
+    columns: Collection[str] | None = None,
     scratch: str | Path | None = None,
     decimal: str = ".",
     thousands: str | None = None,
@@ -67,6 +69,9 @@ def open_table(
         Columns of numbers by declaration. A row with a cell that is no number does not count.
     drop : collection of str, default=()
         Columns to leave out. An index of pandas is left out unless it is declared.
+    columns : collection of str or None, default=None
+        The only columns to keep; None for all that are not in ``drop``. A target need not be among
+        them.
     scratch : path or None, default=None
         A folder for a private copy that is decoded once, for many passes.
     decimal : str, default="."
@@ -132,8 +137,28 @@ def open_table(
         scratch=scratch,
         dialect=dialect,
     )
+    if columns is not None:
+        table = _only(table, columns)
     for name in table.kept():
         table.schema.type(name)  # which refuses one that differs between the files
+    return table
+
+
+def _only(table: TableFile, columns: Collection[str]) -> TableFile:
+    """The table without its other columns."""
+    if isinstance(columns, str) or not columns:
+        raise InvalidInput(
+            f"columns must be a list of columns, such as columns=[{columns or 'cost'!r}]."
+        )
+    table.require(columns, "to be kept")
+    names = table.kept()
+    if lost := [name for name in columns if name not in names]:
+        raise InvalidInput(
+            f"Column {lost[0]!r} is to be kept, but it is left out: it is in drop, or an index of "
+            f"pandas. Take it out of drop, or declare an index by numeric=[{lost[0]!r}]."
+        )
+    for name in names:
+        table = table if name in columns else table.without(name)
     return table
 
 

@@ -20,6 +20,7 @@ import scipy.sparse as sp
 import privtail
 from privtail.describe.search import shortest
 from privtail.errors import AccuracyWarning, BudgetExceeded, InvalidInput
+from privtail.linear_model import DPLinearRegression
 
 SIMULATED: Any = {"noise": "simulated", "random_state": 0}
 N = 4_000
@@ -216,6 +217,30 @@ def test_files_are_counted_by_category(tmp_path: Path) -> None:
         for x in (frame(), tmp_path / "t.parquet")
     )
     np.testing.assert_array_equal(a, b)
+
+
+def test_some_columns_of_a_file(tmp_path: Path) -> None:
+    """The columns that are kept, as if the file had no others; a mean takes the path, too."""
+    x = np.random.default_rng(0).lognormal(size=500)
+    path, alone = tmp_path / "t.csv", tmp_path / "alone.csv"
+    pd.DataFrame({"cost": x, "days": x, "region": ["north"] * 500}).to_csv(path, index=False)
+    pd.DataFrame({"cost": x}).to_csv(alone, index=False)
+    table = privtail.open_table(path, columns=["cost"])
+    assert table.kept() == ("cost",)
+    mean = privtail.private_mean(alone, epsilon=1.0, noise="simulated", random_state=0)
+    assert mean.columns == ("cost",)
+    same = privtail.private_mean(table, epsilon=1.0, noise="simulated", random_state=0)
+    assert same.value.tolist() == mean.value.tolist()
+    model = DPLinearRegression(noise="simulated", random_state=0).fit(table, "days")
+    assert model.feature_names_in_.tolist() == ["cost"]
+    for columns, said in (
+        ("cost", r"such as columns=\['cost'\]"),
+        ([], r"such as columns=\['cost'\]"),
+        (["fee"], "no column 'fee'"),
+        (["days"], "'days' is to be kept, but it is left out"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            privtail.open_table(path, columns=columns, drop=["days"])
 
 
 def test_one_ledger() -> None:

@@ -72,8 +72,7 @@ def tabled(
     asked: tuple[str, ...] = tuple(listed)
     if not all(isinstance(name, str) for name in asked):
         raise InvalidInput('Group by one or two columns, by their names: by="region".')
-    if isinstance(data, str | os.PathLike):
-        data = open_table(data)
+    data = opened(data)
     require_read(data)
     declared = _declared(asked, categories, data.categories if is_file(data) else {})
     if is_column(data):
@@ -145,6 +144,11 @@ def _without_names(data: Any, *, grouped: bool) -> Tabled:
     require_shape(data)
     width = data.shape[1]
     return Tabled(data, {}, tuple(f"x{j}" for j in range(width)), tuple(range(width)))
+
+
+def opened(data: Any) -> Any:
+    """A path as a table; other data as they are."""
+    return open_table(data) if isinstance(data, str | os.PathLike) else data
 
 
 def _without_numbers(

@@ -17,7 +17,7 @@ from privtail.calibration import calibrated
 from privtail.compilation import steady
 from privtail.describe.estimates import public_numbers
 from privtail.describe.moments import ColumnMoments
-from privtail.describe.tabled import Tabled, name_of, require_shape, tabled
+from privtail.describe.tabled import Tabled, name_of, opened, require_shape, tabled
 from privtail.errors import AccuracyWarning, InvalidInput, real, require_whole, told, warn
 from privtail.influence import catoni_bound
 from privtail.ledgers import interruptible
@@ -155,7 +155,7 @@ def private_mean(
 
     Parameters
     ----------
-    x : array of shape (n,) or (n, d), CSR matrix, data frame, or table of `open_table`
+    x : array of shape (n,) or (n, d), CSR matrix, frame, mapping, table of `open_table` or path
         Numbers. Rows with a non-finite number contribute nothing. A list is one column, whatever
         its cells hold, and a cell that is no number is missing: for several columns pass an array
         or a data frame.
@@ -242,7 +242,7 @@ def private_mean(
         for text in estimate.warnings_:
             warn(text, AccuracyWarning)
         return estimate
-    vector, x = _as_columns(x)
+    vector, x = _as_columns(opened(x))
     curator = Curator(x, **promised.options(f"private_mean({method})"))
     names = _names(x)
     estimate = mean_of(
@@ -316,7 +316,7 @@ def mean_of(
 def _as_columns(x: Any) -> tuple[bool, Any]:
     """Whether x is one column given as a vector, and x as records."""
     vector = is_column(x)
-    if not (vector or is_file(x) or isinstance(x, str | os.PathLike)) and column_names(x) is None:
+    if not (vector or is_file(x)) and column_names(x) is None:
         require_shape(x)
     return vector, {name_of(x): x} if vector else x
 

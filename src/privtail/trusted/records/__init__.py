@@ -63,7 +63,7 @@ def opened(
 
         return streamed(X, y, classes, categories, encoding, exposure)
     if isinstance(X, str | PathLike):
-        raise InvalidInput(f"Of a file pass what privtail.open_table({plain(str(X))!r}) gives.")
+        raise InvalidInput(f"X is a path. Pass privtail.open_table({plain(str(X))!r}) instead.")
     if isinstance(y, str):
         raise named_column("y", y)
     records = as_records(X, categories, encoding)
