@@ -243,6 +243,22 @@ def test_rates_are_compared_with_the_mean_rate(numbers, tmp_path):
     assert again.to_dict()["numbers"] == found.to_dict()["numbers"]
 
 
+@pytest.mark.parametrize("power", [1, 1.5])
+def test_the_unit_of_an_exposure_changes_no_score(numbers, power):
+    """The constant has a least value for its deviance: in the unit of rates, not of targets."""
+    X, chance = numbers[0], np.random.default_rng(4)
+    years = chance.uniform(0.1, 2.0, N)
+    claims = chance.poisson(years * np.exp(0.5 * X[:, 0]))
+    kind = DPPoissonRegressor if power == 1 else partial(DPTweedieRegressor, power=power)
+    scores = []
+    for unit in (1.0, 2.0**20, 2.0**-20):
+        model = kind(epsilon=20, **QUIET).fit(X, claims, exposure=unit * years)
+        found = evaluate(model, X, claims, exposure=unit * years, epsilon=20, **QUIET)
+        names = "rmse", "r2", "constant_rmse", "deviance", "d2", "constant_deviance"
+        scores.append([found[name].value for name in names])
+    np.testing.assert_allclose(scores[1:], [scores[0]] * 2, rtol=0.01)
+
+
 def test_models_of_rates_are_compared(numbers, tmp_path):
     """The exposure multiplies both predictions; a row without one does not count."""
     X = numbers[0]

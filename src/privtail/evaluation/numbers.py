@@ -30,7 +30,10 @@ CENTRE, COVERAGE = 0.2, 0.3
 HALF = ClampedMean(0.5)
 
 LEAST = 1e-3
-"""A constant that deviances are taken from is at least this part of the target's scale."""
+"""A constant that deviances are taken from is at least this part of the target's scale.
+
+A mean rate is, times the mean exposure.
+"""
 
 PERSONS = (
     "The intervals are for noise and clipping, not for sampling, because the rows of a person are "
@@ -71,7 +74,8 @@ def of_numbers(
     spread, constant = float(mean.sampling_std[0]) * math.sqrt(n), _constant(mean, confidence)
     scale = spread if 0 < spread < math.inf else 1.0
     reliable = bool(mean.reliable.all()) and math.isfinite(constant.high - constant.low)
-    least = LEAST * scale if power is not None else -math.inf
+    exposed = float(mean.value[-1]) if exposure is not None and mean.value[-1] > 0 else 1.0
+    least = LEAST * scale / exposed if power is not None else -math.inf
     rows = predicted.errors(max(constant.value, least), scale, power)
     errors = rows.curator(**promised.options("evaluate: errors", rest))
     found = mean_of(errors, method="clamped", doubts=False)  # `unbounded` tells them by name
