@@ -53,8 +53,27 @@ class Row:
 
 def bins(edges: Sequence[float]) -> list[str]:
     """What every bin is called: its edges, with digits that tell the nearest two apart."""
+    return [f"{start} to {end}" for start, end in pairwise(_edges(edges))]
+
+
+def outside(edges: Sequence[float]) -> tuple[str, str]:
+    """What the values before the first bin are called, and those after the last.
+
+    A value on an edge belongs to the bin above it, so one on the last edge is after the last bin.
+    """
+    first, *_, last = _edges(edges)
+    return f"below {first}", f"{last} or more"
+
+
+def said_of_outside(edges: Sequence[float], below: float, above: float) -> str:
+    """A sentence on the counts of what no bin holds."""
+    first, last = outside(edges)
+    return f"Rows {first}: about {max(below, 0):,.0f}; of {last}: about {max(above, 0):,.0f}."
+
+
+def _edges(edges: Sequence[float]) -> list[str]:
     many = max(digits(6, *pair) for pair in pairwise(edges))
-    return [f"{start:.{many}g} to {end:.{many}g}" for start, end in pairwise(edges)]
+    return [f"{edge:.{many}g}" for edge in edges]
 
 
 def table(

@@ -121,9 +121,8 @@ class HistogramEstimate:
     def _repr_html_(self) -> str:
         bins = zip(views.bins(self.edges.tolist()), self.counts, self.conf_int(), strict=True)
         rows = [views.Row.of(name, count, *ends) for name, count, ends in bins]
-        below, above = max(self.below, 0.0), max(self.above, 0.0)
         said = (
-            f"Rows below the bins: about {below:,.0f}; above them: about {above:,.0f}.",
+            views.said_of_outside(self.edges.tolist(), self.below, self.above),
             f"Intervals are of 95 %; the noise has standard deviation {self.noise_std:.3g}.",
             *self.warnings_, self.privacy_.headline,
         )  # fmt: skip
@@ -135,8 +134,9 @@ class HistogramEstimate:
         lines = [
             f"{name}: {count:,.0f} [{low:,.0f}, {high:,.0f}]" for name, count, (low, high) in bins
         ]
+        below, above = views.outside(self.edges.tolist())
         return printable("\n".join([
-            f"below: {self.below:,.0f}", *lines, f"above: {self.above:,.0f}",
+            f"{below}: {self.below:,.0f}", *lines, f"{above}: {self.above:,.0f}",
             f"[...] is a 95 % interval; the noise has standard deviation {self.noise_std:.3g}",
             self.privacy_.headline,
         ]))  # fmt: skip

@@ -15,7 +15,7 @@ from privtail.json_files import json_of
 from privtail.model import Model
 from privtail.spelling import counted, finite_or_none, said_of_left_out
 from privtail.statement import Statement
-from privtail.views import Row, bins
+from privtail.views import Row, bins, said_of_outside
 
 MEANT = {
     "mae": "the mean absolute error",
@@ -250,7 +250,6 @@ def _quantiles(written: Mapping[str, Any], file: str) -> Content:
 
 def _histogram(written: Mapping[str, Any], file: str) -> Content:
     statement, edges = Statement.from_json(written["statement"]), written["edges"]
-    below, above = (max(written[side], 0.0) for side in ("below", "above"))
     rows = tuple(
         Row(*facts)
         for facts in zip(
@@ -262,7 +261,7 @@ def _histogram(written: Mapping[str, Any], file: str) -> Content:
             f"How many of {counted(statement.n, 'row')} lie in each bin of "
             f"{written['column']!r}. A value on an edge belongs to the bin above it."
         ),
-        f"Rows below the bins: about {below:,.0f}; above them: about {above:,.0f}.",
+        said_of_outside(edges, written["below"], written["above"]),
         NOISE_ALONE.format(100 * written["confidence"]),
     )
     notes = (*statement.notes, *map(str, written["warnings"]))
