@@ -40,6 +40,7 @@ class ReleasedMoments:
     variance, variance_std : the same of their variance.
     below, above : how far the mean may be off by clipping; infinite where nothing bounds it.
     squares : how much larger the variance may be, which clipping can only lessen.
+    kurtosis : (columns,) of what stands out from the noise, and at least 3.
     reliable : whether ``below`` and ``above`` are finite, and noise hides neither the column nor
         the count. Where it hides the count, means are NaN.
     """
@@ -54,6 +55,7 @@ class ReleasedMoments:
     below: Doubles
     above: Doubles
     squares: Doubles
+    kurtosis: Doubles
     reliable: NDArray[np.bool_]
 
     @property
@@ -124,6 +126,7 @@ class ColumnMoments:
             summary.tails**2 * np.maximum(second - first**2, 0.0),
             summary.tails**2 * np.hypot(sum_std * np.hypot(1, 2 * first), slope * count_std) / rows,
             below, above, below_squares + above_squares,
+            np.array([r.kurtosis() for r in ranges]),
             known & summary.detected & np.isfinite(below) & np.isfinite(above),
         )  # fmt: skip
 

@@ -235,10 +235,11 @@ def summarize(
 
     Mean and deviation are of clipped numbers, and their intervals allow for clipping: that of the
     mean for tails with an index of 1.2 or more, and that of the deviation for 2.5 or more. The
-    sampling error of a deviation is that of a Gaussian column. If noise may hide too much, a number
-    is not reliable: an end of its interval is infinite, and an `AccuracyWarning` names the column.
-    A quartile is not reliable, either, if its interval holds another quartile, or is wider than
-    four standard deviations (and than a thousandth of its size): its value is NaN.
+    sampling error of a deviation follows from the kurtosis of the values that stand out from noise.
+    If noise may hide too much, a number is not reliable: an end of its interval is infinite, and an
+    `AccuracyWarning` names the column. A quartile is not reliable, either, if its interval holds
+    another quartile, or is wider than four standard deviations (and than a thousandth of its size):
+    its value is NaN.
 
     Intervals do not allow for rows that noise hides beyond a gap, such as those with a code for
     missing numbers. With -999 in 2 % of a normal column (139 +- 4), one of five, intervals held 7 %
@@ -414,9 +415,10 @@ def _within(value: float, half_width: float, low: float, high: float) -> Fact:
 
 
 def _deviation(moments: ReleasedMoments, j: int, z: float, rows: float) -> Fact:
-    """By the law of a Gaussian's variance, its noise, and what was clipped."""
+    """By what a variance of such a kurtosis varies, its noise, and what was clipped."""
     variance = float(moments.variance[0, j])
-    half_width = z * math.hypot(float(moments.variance_std[0, j]), variance * math.sqrt(2 / rows))
+    sampled = variance * math.sqrt((float(moments.kurtosis[j]) - 1) / rows)
+    half_width = z * math.hypot(float(moments.variance_std[0, j]), sampled)
     most = variance + half_width + float(moments.squares[0, j])
     return Fact(math.sqrt(variance), math.sqrt(max(variance - half_width, 0.0)), math.sqrt(most))
 
