@@ -45,12 +45,13 @@ NOT_PRIVATE = (
 CLIPPED = (
     "Long residuals were clipped, and these intervals are for slopes of clipped residuals. Where "
     "residuals are skewed or an effect is not linear, slopes without clipping differ, and "
-    "intervals need not hold them. Where residuals spread more with a feature, its interval is too "
-    "narrow."
+    "intervals need not hold them. An interval is too narrow where residuals spread more with its "
+    "feature, or where the feature is nearly a copy or a sum of others."
 )
 CURVED = (
     "Long rows were shrunk. Where the effect of a feature with a long tail is not linear in the "
-    "{scale}, its slope without shrinking differs, and its interval need not hold it."
+    "{scale}, its slope without shrinking differs, and its interval need not hold it. An interval "
+    "is too narrow where its feature is nearly a copy or a sum of others."
 )
 LEFT_OUT = {
     "identity": CLIPPED,
