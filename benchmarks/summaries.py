@@ -4,8 +4,9 @@
 
 Every run draws a new column and adds new (simulated) noise. ``held`` is the part of the intervals
 of 95 % for the mean that hold that of the law, ``told`` the part that is reliable, ``std`` the part
-of those for the deviation that hold that of the law, and ``alone`` how many times as far off the means of the records are, in the median, as those of
-`privtail.private_mean` with the part of the budget that the summary has for means.
+of those for the deviation that hold that of the law, and ``alone`` how many times as far off the
+means of the records are, in the median, as those of `privtail.private_mean` with the part of the
+budget that the summary has for means.
 """
 
 from __future__ import annotations
