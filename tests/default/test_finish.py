@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from privtail.default import ScaledDescent
+from privtail.default.finish import PENALIZED
 from privtail.errors import AccuracyWarning
 from privtail.inference import SlopeErrors
 from privtail.linear_model import (
     DPGammaRegressor,
     DPLADRegressor,
+    DPLasso,
     DPLinearRegression,
     DPLogisticRegression,
     DPPoissonRegressor,
@@ -46,6 +48,14 @@ def test_a_target_of_a_size_that_no_cell_tells_is_to_be_rescaled(size, note):
     X, y, _ = linear()
     notes = released(X, size * y).notes
     assert f"{note} a target of such a size by a public number" in notes[0]
+
+
+def test_a_penalty_that_leaves_no_slope_is_the_reason_for_a_constant():
+    """And not the noise, of which a larger epsilon would help."""
+    X, y, _ = linear(n=4_000)
+    with pytest.warns(AccuracyWarning, match="The penalty or the constraint sets all slopes to"):
+        model = DPLasso(alpha=1e3, noise="simulated", random_state=0).fit(X, y)
+    assert model.report_["reasons"] == (PENALIZED,)
 
 
 def test_a_constant_of_amounts_in_few_rows_may_be_too_low():

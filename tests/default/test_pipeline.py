@@ -314,6 +314,8 @@ def test_a_loss_without_a_margin_is_refused_before_anything_is_released(watched)
         watched.fit(ScaledDescent(), X, y > 0, LogisticLoss())
     with pytest.raises(IncompatibleParts, match="Pass targets='real'"):
         watched.fit(KINDS["binary"], X, y, SquaredLoss())
+    with pytest.raises(IncompatibleParts, match="Pass targets='count'"):
+        watched.fit(ScaledDescent(), X, np.abs(y), PoissonLoss())
     with pytest.raises(InvalidInput, match="Leave out start"):
         watched.fit(ScaledDescent(), X, y, SquaredLoss(), start=np.zeros((3, 1)))
     assert watched.noise == []

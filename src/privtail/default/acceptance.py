@@ -66,14 +66,17 @@ class LimitExtrapolation:
     The tail of a column ends at the farthest histogram cell above the noise. Noise may hide values
     beyond it. Slopes predict these well if the tail is heavy. They predict badly a code for missing
     values (-999), a few rows in another unit, or an effect that levels off. So the mean gain of
-    clipping the model at the tails is released. The gain of a record is clamped at the loss of a
-    margin that is off by half a scale of the target, so that far records count no more than others.
+    clipping the model at the tails is released, clamped for each record at the loss of a margin
+    that is off by half a scale of the target.
 
-    Values are clipped at r^(1 - z) lengths of their tails, and at `MAX_REACH` at most. Here r is
-    `NEUTRAL_REACH`, and z is the gain in standard deviations of its noise. A loss (z < 0) counts
-    only beyond its first s = `Tuning.significant` deviations, because hidden records cost more the
-    farther they are. Slopes that fail beyond a tail often fail before it. But clipping inside the
-    tails, at r^(s - z) lengths down to `LEAST_REACH`, changes many predictions: it needs z > s.
+    Values are clipped at r^e lengths of their tails, and at `MAX_REACH` at most. Here r is
+    `NEUTRAL_REACH`, z is the gain in standard deviations of its noise, s is `Tuning.significant`,
+    and e is
+
+    - s - z if z > s. Clipping inside the tails, down to `LEAST_REACH`, changes many predictions,
+      so it needs a significant gain;
+    - 1 - z, but at least 0, if 0 < z <= s;
+    - 1 if -s <= z <= 0, and 1 - s - z below, because hidden records cost more the farther they are.
     """
 
     improvement: Improvement
@@ -89,7 +92,8 @@ class LimitExtrapolation:
         gain = self.improvement.release(fit.everyone(), fit.loss, fit.w, fit.w, clamp, ranges)
         gain /= max(self.improvement.deviation(fit.problem), float(np.finfo(np.float64).tiny))
         least = fit.tuning.significant
-        exponent = max(1 - max(gain, min(gain + least, 0.0)), min(least - gain, 0.0))
+        outside = 1 - min(max(gain, 0.0), 1.0) - min(gain + least, 0.0)
+        exponent = least - gain if gain > least else outside
         fit.reach = max(LEAST_REACH, min(MAX_REACH, NEUTRAL_REACH ** min(exponent, MAX_REACH)))
         fit.overshoots = gain > fit.tuning.sure
         fit.report["reach"] = fit.reach
@@ -99,11 +103,11 @@ class LimitExtrapolation:
 class Accept:
     """Keeps the slopes of numbers, counts and amounts if they lower the mean loss.
 
-    Two mean gains over the intercept-only model are released. For the near gain, records are
-    clamped at the loss of a margin that is off by one scale of the target (for counts and amounts,
-    at half of `Tuning.far_gain` times the dispersion), so that a few far records do not decide. For
-    the far gain the clamp is so large that a mean loss of `Tuning.small_gain` is just significant.
-    It detects a model that is far off for a few records.
+    Two mean gains over the intercept-only model are released. The near gain clamps the gain of each
+    record at the loss of a margin that is off by one scale of the target (for counts and amounts,
+    at half of `Tuning.far_gain` times the dispersion), so that a few far records do not decide. The
+    clamp of the far gain is so large that a mean loss of `Tuning.small_gain` is just significant.
+    The far gain detects a model that is far off for a few records.
 
     The improvement is significant if one gain is significant (`bonferroni`) and the other is no
     significant loss, or if the far gain is sure. Slopes are kept if the improvement is significant,

@@ -21,7 +21,7 @@ class BudgetFraction:
 
     Parameters
     ----------
-    multiplier : m, the standard deviation of the noise of a mean that costs the whole budget, over
+    multiplier : m, the standard deviation of the noise of a sum that costs the whole budget, over
         the bound (radius) of a record's values.
     fraction : f, in (0, 1]: the part of mu^2, where the budget is mu-Gaussian DP.
     neighbours : the neighbour relation of the budget.

@@ -45,6 +45,7 @@ NO_GAIN = (
     "The improvement over an intercept-only model is not significant, so the slopes are set to "
     "zero. More rows or a larger epsilon may help."
 )
+PENALIZED = "The penalty or the constraint sets all slopes to zero. Choose a weaker one."
 UNPROVEN = (
     "The improvement over an intercept-only model is not significant. The slopes are kept, "
     "because they likely help"
@@ -108,7 +109,11 @@ def _reasons(fit: Fit, regime: str) -> tuple[str, ...]:
         return (NO_SLOPES, *doubts, *(SUBTRACT,) * bool(doubts))
     if not fit.standard.used.any():
         return (NO_FEATURE,)
-    return () if fit.decision.kept else (NO_SCALE if target.without_scale else NO_GAIN,)
+    if fit.decision.kept:
+        return ()
+    if fit.decision.margin_factor > 0 and not fit.w[: fit.problem.d].any():
+        return (PENALIZED,)
+    return (NO_SCALE if target.without_scale else NO_GAIN,)
 
 
 def _imprecise(fit: Fit) -> tuple[str, ...]:

@@ -36,8 +36,8 @@ class Decision:
     ----------
     kept : whether the slopes are kept.
     significant : whether the improvement over the intercept-only model is significant.
-    gains : two mean gains over the intercept-only model, in standard deviations of their noise. For
-        labels they are the first gain and the largest of the others.
+    gains : two mean gains over the intercept-only model, in standard deviations of their noise;
+        infinite without a test. For labels, the first gain and the largest of the others.
     margin_factor : the factor by which margins of labels are shrunk.
     margin_factor_std : the standard deviation of the best factor, given the released gains.
     """
@@ -193,7 +193,7 @@ class Fit:
 
 
 class Stage(Protocol):
-    """A part of a fit: it plans its releases, and makes them."""
+    """A part of a fit. It plans rounds of releases, and asks for one `Fit.everyone` in each."""
 
     def plan(self, problem: Problem) -> Plan:
         """All releases of the stage, from public numbers."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,19 +52,29 @@ class MeanDerivative:
 
 
 @dataclass(frozen=True)
-class StartAtInterceptOnly:
-    """Fits the intercept-only model of a numeric target, where the descent begins.
-
-    A loss with a curvature takes one Newton step from the released median (for squares, to the
-    mean). The step is shrunk by 1 / (1 + (noise / deviation)^2), because a mean is within one
-    deviation of the median. A quantile begins at that of a Gaussian and moves by `at_quantile`. One
-    between the quartiles stays within their histogram cells, because half of the targets may tie.
-    """
+class InterceptStage(ABC):
+    """A stage that moves the intercept by mean derivatives."""
 
     mean: MeanDerivative
 
     def plan(self, problem: Problem) -> Plan:
         return self.mean.plan(problem)
+
+    @abstractmethod
+    def run(self, fit: Fit) -> None:
+        """Make the planned releases, and move the intercept."""
+
+
+@dataclass(frozen=True)
+class StartAtInterceptOnly(InterceptStage):
+    """Fits the intercept-only model of a numeric target, where the descent begins.
+
+    A loss with a curvature takes one Newton step from the released median (for squares, to the
+    mean). The step is shrunk by 1 / (1 + (noise / deviation)^2), because a mean is within one
+    deviation of the median. A model of a quantile begins at the quantile of a Gaussian and moves by
+    `at_quantile`. A quantile from .25 to .75 stays within the histogram cells of the quartiles,
+    because half of the targets may be equal.
+    """
 
     def run(self, fit: Fit) -> None:
         start, target = np.zeros_like(fit.w), fit.standard.target
@@ -91,24 +102,19 @@ class StartAtInterceptOnly:
 
 
 @dataclass(frozen=True)
-class FitIntercept:
+class FitIntercept(InterceptStage):
     """Fits the intercept of least squares, by the mean of the residuals.
 
     The descent clips residuals, so its intercept is closer to a median. The new intercept is that
     of the intercept-only model, less the slopes times the released means of the features, plus the
     mean residual that this leaves. Residuals are clipped where the bias of clipping is the noise.
-    If the target is mostly zero, noise hides the tail of the residuals, and that of the target
+    If the target is mostly zero, noise hides the tail of the residuals, and the tail of the target
     decides. Predictions are clipped, or a few rows with codes would move the mean. The
     intercept-only model moves by the same amount m, so that the acceptance test measures the gain
-    of the slopes alone. If it is returned, it stays within the noise s of the released target mean:
-    it moves by s^2 / m at most (positive-part James-Stein estimator of Green and Strawderman 1991,
-    for an unbiased and a biased mean).
+    of the slopes alone. If that model is returned, it has moved by s^2 / m at most, where s is the
+    noise of the released target mean (positive-part James-Stein estimator of Green and Strawderman
+    1991, for an unbiased and a biased mean).
     """
-
-    mean: MeanDerivative
-
-    def plan(self, problem: Problem) -> Plan:
-        return self.mean.plan(problem)
 
     def run(self, fit: Fit) -> None:
         target, residuals, usable = fit.standard.target, fit.residuals, fit.residuals.part
@@ -129,17 +135,12 @@ class FitIntercept:
 
 
 @dataclass(frozen=True)
-class MatchQuantile:
+class MatchQuantile(InterceptStage):
     """Moves the intercept so that the fraction of targets below the model is the quantile.
 
     The descent does not move it far enough: steps shrink for a loss with a kink, and the mean
     derivative at an extreme quantile is small.
     """
-
-    mean: MeanDerivative
-
-    def plan(self, problem: Problem) -> Plan:
-        return self.mean.plan(problem)
 
     def run(self, fit: Fit) -> None:
         fit.w = at_quantile(fit, self.mean, fit.loss, fit.w, fit.standard.target.scale)
@@ -182,18 +183,13 @@ def _root_of_line(moves: Doubles, scores: Doubles, errors: Doubles) -> float:
 
 
 @dataclass(frozen=True)
-class MatchMean:
+class MatchMean(InterceptStage):
     """Moves the intercept so that the mean prediction of counts or amounts equals their mean.
 
     The descent clips derivatives, which biases the mean. Here they are clipped where the bias
     equals the noise. The mean derivative is the relative error of the mean prediction. If it is
     larger than its noise, the intercept moves by its `signed_log`.
     """
-
-    mean: MeanDerivative
-
-    def plan(self, problem: Problem) -> Plan:
-        return self.mean.plan(problem)
 
     def run(self, fit: Fit) -> None:
         deviation = self.mean.deviation(fit.problem)

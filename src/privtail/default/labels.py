@@ -64,8 +64,9 @@ class CountLabels:
         counts = np.maximum(counts, max(1.0, std))
         if problem.intercept:
             logs = np.log(counts * _weights(fit))
-            fit.w = fit.intercept_only = np.zeros((problem.rows, problem.outputs))
-            fit.w[-1] = logs[1:] - logs[:1] if problem.outputs == 1 else logs - logs.mean()
+            start = np.zeros((problem.rows, problem.outputs))
+            start[-1] = logs[1:] - logs[:1] if problem.outputs == 1 else logs - logs.mean()
+            fit.w = fit.intercept_only = start
         noise = fit.tuning.likely * math.sqrt(2) * std * len(counts) / problem.n
         difference = float(np.ptp(np.append(0.0, fit.intercept_only[problem.d :])))
         fit.rarest_label = float(len(counts) * counts.min() / counts.sum())
@@ -199,10 +200,10 @@ def _cut(
 ) -> tuple[Decision, Doubles]:  # fmt: skip
     """The decision on margins, and the ends of the difference of log-odds from the base.
 
-    With heavy tails of features some are far longer than ``typical``, and the first gain is clamped
-    before their losses. So they end at `Tuning.sure` typical lengths. If whole margins lose, many
-    may be so long, and margins need not be normal. Then margins and ends are those of the first
-    candidate, times `longest_without_loss`, which holds for all margins.
+    Some margins are far longer than ``typical`` if features have heavy tails, and the first gain is
+    clamped before their losses. So margins end at `Tuning.sure` typical lengths. If whole margins
+    lose, many may be so long, and margins need not be normal. Then margins and ends are those of
+    the first candidate, times `longest_without_loss`, which holds for all margins.
     """
     if gains[1] >= 0:
         return decision, np.array([-1, 1]) * tuning.sure * decision.margin_factor * typical
@@ -218,8 +219,8 @@ class MatchFrequencies:
 
     If the difference of the two is significant, the intercept of the label moves by the logarithm
     of frequency over mean probability, times 1 - (significant difference / difference)^2. If labels
-    are about equally frequent no intercept moves, so that predicted labels do not change. Of two
-    labels the rarer is measured: the noise is in proportion to its largest probability.
+    are about equally frequent, no intercept moves, so that predicted labels do not change. Of two
+    labels the rarer is measured, because noise is in proportion to its largest probability.
 
     **Privacy.** One Gaussian release of means of values between 0 and a public bound.
     """

@@ -14,6 +14,7 @@ from privtail.default.columns import SummarizeColumns
 from privtail.default.fit import Stage
 from privtail.default.intercept import (
     FitIntercept,
+    InterceptStage,
     MatchMean,
     MatchQuantile,
     MeanDerivative,
@@ -50,7 +51,7 @@ def build_stages(weighted: Iterable[Weighted], budget: BudgetFraction) -> Stages
 
 @dataclass(frozen=True, kw_only=True)
 class ModelStages:
-    """The stages that fit a model. `ScaledDescent` describes the parameters."""
+    """The base of `ScaledDescent`, which describes the parameters: the stages that fit a model."""
 
     targets: Targets = "real"
     squares: bool = False
@@ -189,9 +190,7 @@ class ModelStages:
         yield descend(tuning.steps - first)
         yield Weighted(0.0, lambda _: ShrinkSlopes())
 
-    def _intercept(
-        self, kind: type[FitIntercept | MatchMean | MatchQuantile], by: str, moves: int = 1
-    ) -> Weighted:
+    def _intercept(self, kind: type[InterceptStage], by: str, moves: int = 1) -> Weighted:
         """A stage that moves the intercept by ``moves`` mean derivatives of equal budget."""
         name, weight = f"intercept by {by}", moves * self.tuning.other
         return Weighted(

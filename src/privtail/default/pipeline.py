@@ -45,9 +45,9 @@ class ScaledDescent(ModelStages):
     clipped, preconditioned gradients of standardized features begins at the intercept-only model.
     An acceptance test then keeps its slopes or sets them to zero.
 
-    There are three regimes. "few features": features are selected first, where the noise of a
-    gradient would hide every slope. "intercept only": no slopes are fitted, where the budget is too
-    small for the scale of the target (never for counts and amounts). "all features": otherwise.
+    There are three regimes. "few features": features are selected first, if the relative noise of a
+    gradient exceeds `Tuning.max_relative_noise`. "intercept only": no slopes are fitted, if the
+    budget is too small for the scale of a target (never for amounts). "all features": otherwise.
 
     Parameters
     ----------
@@ -90,15 +90,15 @@ class ScaledDescent(ModelStages):
         Raises
         ------
         IncompatibleParts
-            For another loss, or one of labels if ``targets`` are none, and the reverse.
+            For another loss, or one of other ``targets``.
         """
-        if (self.targets in LABELS) != (loss.targets in LABELS):
-            mend = f"Pass targets={loss.targets!r}, and labels=K if there are K labels."
-            raise IncompatibleParts(f"targets={self.targets!r} are not those of the loss. {mend}")
         if self.targets in AMOUNTS and not isinstance(loss, AmountLoss):
             raise IncompatibleParts(
                 "ScaledDescent fits counts and amounts by PoissonLoss and TweedieLoss alone."
             )
+        if any((self.targets in kinds) != (loss.targets in kinds) for kinds in (LABELS, AMOUNTS)):
+            mend = f"Pass targets={loss.targets!r}, and labels=K if there are K labels."
+            raise IncompatibleParts(f"targets={self.targets!r} are not those of the loss. {mend}")
         return require_margin(loss, needed_by="ScaledDescent")
 
     def run(
@@ -143,8 +143,7 @@ class ScaledDescent(ModelStages):
         tuning = self.tuning
         if not self.selects or self.targets in AMOUNTS or problem.d < tuning.many_features:
             return False
-        most = tuning.max_relative_noise
-        most *= math.sqrt(self.labels / 2) if self.targets in LABELS else 1.0
+        most = tuning.max_relative_noise * math.sqrt(self.labels / 2)
         return any(
             stage.relative_noise(problem) > most for stage in stages if isinstance(stage, Descend)
         )

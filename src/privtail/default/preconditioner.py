@@ -87,11 +87,8 @@ class Preconditioner:
         matrix, inverse = values.max() * np.eye(rows), np.zeros((rows, rows))
         matrix[square] = vectors * values @ vectors.T
         inverse[square] = vectors / values @ vectors.T
-        fractions = (
-            expected / expected.sum()
-            if expected.any()
-            else np.full(len(expected), 1 / len(expected))
-        )
+        likely = expected if expected.any() else np.ones_like(expected)
+        fractions = likely / likely.sum()
         noise_gain = math.sqrt(
             max(float(len(values)), trace) * float(np.sum(fractions / values**2))
         )

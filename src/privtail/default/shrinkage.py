@@ -19,7 +19,7 @@ def probabilities(slopes: Doubles, deviations: Doubles, prior: float) -> Doubles
 
     The prior is a mixture: a slope is zero with probability 1 - p, and normal around zero with
     probability p. A released slope also has normal noise. p and the prior variance are estimated by
-    EM. They begin at 1/2 and at the mean of the squares less their noise, or a tenth of the noise
+    EM. It starts with p = 1/2 and the variance mean(slope^2 - noise^2), or a tenth of mean(noise^2)
     if that is more, because EM does not leave zero. If no slope is zero, p is near 1.
 
     Parameters

@@ -144,8 +144,8 @@ class Descend:
         fit.w, curvature = run_descent(
             fit.rounds(self.steps), fit.loss, domain, fit.w, metric, self.noise, schedule
         )
-        fit.steps += self.steps
         contraction = estimated_contraction(curvature, schedule, fit.loss, scale, fit.tuning)
+        fit.steps += self.steps
         fit.runs += (DescentRun(schedule, fit.loss, contraction),)
 
     def relative_noise(self, problem: Problem) -> float:
@@ -155,10 +155,10 @@ class Descend:
     def threshold(self, fit: Fit) -> float:
         """The clipping threshold of residuals (of the derivative of the loss).
 
-        After the residual histogram it is the upper edge of the cell with the quantile 1 -
-        `_clipped_fraction` of absolute residuals (a higher one for rare labels), or the threshold
-        before if that is lower. Before, it is that of Gaussian residuals with the target's scale;
-        for labels the largest derivative at the intercept-only model; for a kink the largest one.
+        Before the residual histogram it is a quantile (1 - `_clipped_fraction`) of Gaussian ones of
+        the target's scale; for labels, the largest derivative at the intercept-only model; with a
+        kink, the largest derivative. Then it is the upper edge of the cell with that quantile of
+        nonzero residuals (a higher one for rare labels), or the threshold before if that is lower.
 
         A quantile is too low where few rows carry the mean: for counts, amounts, and squares of a
         target that is mostly zero. The threshold is then at least the one at which the bias of

@@ -20,12 +20,13 @@ class Tuning:
         descent together have the weight 1. A stage gets its weight over the sum of the weights of
         all stages (`ScaledDescent.choose_stages`). A histogram of counts or amounts weighs as much
         as the column summaries, and counts of declared indicators as those of labels. ``other`` is
-        for second moments, the residual histogram, and each mean derivative and mean gain.
+        for second moments, the residual histogram, the intercept-only model of numbers, each later
+        move of an intercept and each mean gain; a median of the target costs twice as much.
     steps : number of gradients of the descent; a fifth of them come before the residual histogram.
     momentum : fraction of the last move that is added to a step; none for a loss with a kink.
-    clipped_fraction : least value of the fraction f: residuals are clipped at the quantile 1 - f of
-        their absolute values, rounded up to a power of sqrt 2. For rare labels f is smaller. For
-        counts and amounts it is also the largest fraction of the mean that clipping may take off.
+    clipped_fraction : least value of the fraction f. Residuals are clipped at the quantile 1 - f of
+        their nonzero absolute values, rounded up to a power of sqrt 2. For rare labels f is less.
+        For counts and amounts it is also the largest part of the mean that clipping may take off.
     half_clipped_noise : relative noise of a gradient at which f is 1/2. At relative noise r
         (`Descend.relative_noise`) f is r / (r + half_clipped_noise), or ``clipped_fraction`` if
         that is more. To clip less under much noise, raise ``half_clipped_noise``.
