@@ -689,6 +689,9 @@ def test_what_cannot_be_searched_is_refused_for_free(line: Any) -> None:
         search.fit(X, y, sample_weight=y)
     with pytest.raises(InvalidInput, match="groups needs max_rows"):
         search.fit(X, y, groups=np.arange(len(y)))
+    for groups in (None, np.arange(len(y))):  # else persons seem to be protected, and are not
+        with pytest.raises(InvalidInput, match=r"PrivateSearchCV\(..., max_rows=3\)"):
+            PrivateSearchCV(DPRidge(max_rows=3), GRID, ledger=ledger).fit(X, y, groups=groups)
     with pytest.raises(InvalidInput, match="n_samples = 1"):
         search.fit(X[:1], y[:1])
     trimmed = PrivateSearchCV(DPRidge(algorithm="trimmed-descent"), GRID, ledger=ledger, max_rows=2)

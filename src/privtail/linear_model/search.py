@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from privtail.calibration import calibrate
-from privtail.errors import InvalidInput, UnsupportedAccounting
+from privtail.errors import InvalidInput, UnsupportedAccounting, told
 from privtail.linear_model.classification import outputs_of, sorted_labels
 from privtail.linear_model.estimator import PrivateEstimator, as_a_whole
 from privtail.linear_model.fitting import PrivateLinearModel, require_number
@@ -258,6 +258,11 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
                 "PrivateSearchCV searches among estimators of privtail.linear_model, got "
                 f"{type(self.estimator).__name__}. Pass one of these: of anything else nobody "
                 "knows what a fit costs."
+            )
+        if (rows := self.estimator.max_rows) not in (None, self.max_rows):
+            raise InvalidInput(
+                f"max_rows={told(rows)} of the estimator is not that of the search, which decides "
+                f"who is protected. Pass it there: PrivateSearchCV(..., max_rows={told(rows)})."
             )
         if not self.param_grid:
             raise InvalidInput('param_grid needs values to try: {"alpha": [0.1, 1.0, 10.0]}.')
