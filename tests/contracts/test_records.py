@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -75,10 +76,21 @@ def test_targets_show_and_pickle_nothing() -> None:
 def test_nothing_is_copied_as_a_whole() -> None:
     for container in (MATRIX, np.asfortranarray(MATRIX), MATRIX.astype(np.float32)):
         assert as_records(container)._X is container  # type: ignore[union-attr]
-    block = as_records(MATRIX).rows(slice(1, 3))
-    assert np.shares_memory(block.X, MATRIX)  # type: ignore[union-attr]
     sparse = sp.csr_matrix(MATRIX)
     assert as_records(sparse)._X is sparse  # type: ignore[union-attr]
+
+
+def test_no_block_of_rows_is_a_view(tmp_path: Path) -> None:
+    """Else somebody could write to a row between its length and its sum."""
+    X, y = np.ones((4, 3)), np.ones(4)
+    mapped = np.memmap(tmp_path / "x.bin", dtype=np.float64, mode="w+", shape=X.shape)
+    tables: tuple[Any, ...] = (X, np.asfortranarray(X), X[::2], X[:, :2], mapped, {"a": X[:, 0]})
+    for table in tables:
+        block: Any = as_records(table).rows(slice(0, 2))
+        held = table["a"] if isinstance(table, dict) else table
+        assert not np.may_share_memory(block.X, held)
+    for target in (y, X[:, 0], mapped[:, 0]):
+        assert not np.may_share_memory(Numbers(target, 4).rows(slice(0, 2)), target)
 
 
 def test_the_owner_s_matrix_is_left_alone() -> None:

@@ -8,9 +8,8 @@ rows of the ids that the question sees. So the sum over all partitions is the sa
 threads, windows or workers, and for a task that is run again, as long as a record's contribution is
 a function of that record and its id alone. Lengths of partitions are public, like n.
 
-Code of a user that is called in between may hold the container of the records. So it may write into
-that, but not into the block that is summed, which is then a copy: a row is as long as when its
-length was taken.
+A block that is summed is a copy. So whoever writes to the container meanwhile (another thread or
+process, or code of a user that is called in between) changes no row whose length was taken.
 """
 
 from __future__ import annotations
@@ -31,10 +30,8 @@ from privtail.trusted.records.targets import Labels
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
 BLOCK_ROWS = 8192
-VIEWED = 2
-"""Blocks that are swept as one where they are views of the records and nothing is copied."""
-COPIED = 32
-"""Columns of which a block is copied before it is swept; of more, fewer rows: a cache holds it."""
+COLUMNS = 32
+"""Columns of a block of so many rows: with more, fewer rows; with fewer, at most twice as many."""
 
 
 class Partitions(Protocol):
@@ -53,8 +50,6 @@ def answered(question: Question, window: Window, ids: Ids | None = None) -> Inte
     """The sums of a question over the rows of a window, or over those of ``ids``."""
     if ids is None:
         ids = question.sample.within(window.start, window.stop)
-    if question.foreign and isinstance(ids, slice):
-        ids = np.arange(ids.start, ids.stop)  # rows by their numbers are copies, never views
     total = np.zeros(question.shape, dtype=np.int64)
     records, targets = window.open()
     at_once = rows_at_once(records, question)
@@ -94,14 +89,10 @@ def swept(
 
 
 def rows_at_once(records: Records, question: Question) -> int:
-    """Long blocks where they are views, short ones where they are copies."""
-    if question.rows:
-        return question.rows
-    if records.viewed:
-        return max(BLOCK_ROWS, VIEWED * BLOCK_ROWS // question.problem.outputs)
-    if records.sparse:
-        return BLOCK_ROWS
-    return max(1, BLOCK_ROWS * COPIED // max(COPIED // VIEWED, records.d))
+    """Rows of a block; a cache holds those of a dense one."""
+    if question.rows or records.sparse:
+        return question.rows or BLOCK_ROWS
+    return max(1, BLOCK_ROWS * COLUMNS // max(COLUMNS // 2, records.d))
 
 
 def pieces(ids: Ids, rows: int) -> Iterator[Ids]:

@@ -128,11 +128,6 @@ class Question:
     targets: bool = True
     rows: int = 0
 
-    @property
-    def foreign(self) -> bool:
-        """Whether a user's function is called with rows, whose container it may keep."""
-        return bool(getattr(getattr(self.term, "loss", None), "assumptions", ()))
-
 
 @dataclass(frozen=True, eq=False)
 class Gradient:

@@ -40,7 +40,7 @@ from privtail.trusted.maps import FeatureMap, MappedRows
 from privtail.trusted.means import Ball, Interval
 from privtail.trusted.mechanisms.samplers import Sampler
 from privtail.trusted.problem import Problem
-from privtail.trusted.records import Dense, Records, Sparse, SparseRows
+from privtail.trusted.records import Records, Sparse, SparseRows
 
 _BITS = 20
 
@@ -120,8 +120,6 @@ def _empty(records: Records, d: int, *, clipped: bool) -> Iterator[MappedRows]:
             yield MappedRows.as_they_are(np.empty((0, d)))
         return
     kernels.rows_of(np.empty((d, 0)), 0, np.empty((0, d)))
-    if isinstance(records, Dense):
-        yield identity.applied(records.nothing())
     yield MappedRows.as_they_are(np.empty((0, d)))
 
 

@@ -141,7 +141,6 @@ class Spread(PrivateRows):
     """
 
     sparse = False
-    viewed = False
     assumptions = ASSUMED
 
     def __init__(

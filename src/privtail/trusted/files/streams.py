@@ -58,7 +58,6 @@ class Stream(PrivateRows):
     """
 
     sparse = False
-    viewed = False
 
     def __init__(
         self, file: TableFile, target: str | None, encoding: Encoding = PLAIN

@@ -20,9 +20,8 @@ Doubles = NDArray[np.float64]
 class Dense(PrivateRows):
     """A two-dimensional array that is read block by block and never copied as a whole.
 
-    ``viewed`` says whether a block is a view of it, and not a converted copy. The array must not be
-    written to while it is swept. Memory that another process may write to (a memory map, shared
-    memory) is copied block by block: a row is as long as when its length was taken.
+    A block is a copy, so a row is as long as when its length was taken, whoever writes to the array
+    meanwhile: another thread, another process (a memory map), or a function of a user.
     """
 
     sparse = False
@@ -43,17 +42,13 @@ class Dense(PrivateRows):
         if array.dtype.kind not in "fiub":
             raise rows_refusal(*public_type(array))
         self._X = array
-        double = array.dtype == np.float64
-        self.viewed = double and array.flags.c_contiguous and _owned(array)
-        turned = double and array.flags.f_contiguous and not array.flags.c_contiguous
-        self._turned = array.T if turned else None
+        turned = array.flags.f_contiguous and not array.flags.c_contiguous
+        self._turned = array.T if turned and array.dtype == np.float64 else None
         self.n, self.d = array.shape
 
     def rows(self, ids: slice | NDArray[np.int64]) -> DenseRows:
-        """The rows of these ids as contiguous doubles: a view, or a copy."""
+        """The rows of these ids as contiguous doubles, copied."""
         if isinstance(ids, slice):
-            if self.viewed:
-                return DenseRows(np.ascontiguousarray(self._X[ids]))
             places = range(*ids.indices(self.n))
             block = np.empty((len(places), self.d))
             if self._turned is not None and places.step == 1:
@@ -69,19 +64,8 @@ class Dense(PrivateRows):
         """Views of the columns by the names that a model gives them."""
         return {f"x{j}": self._X[:, j] for j in range(self.d)}
 
-    def nothing(self) -> DenseRows:
-        """A block without rows, of the type of all blocks; no cell is read."""
-        return DenseRows(self._X[:0] if self.viewed else np.empty((0, self.d)))
-
     def __repr__(self) -> str:
         return f"Dense(rows={self.n}, features={self.d}, dtype={self._X.dtype})"
-
-
-def _owned(array: NDArray[Any]) -> bool:
-    """Whether NumPy allotted its memory, which is then of this process alone."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return bool(array.flags.owndata) and array.base is None
 
 
 class DenseRows:

@@ -24,7 +24,6 @@ class Sparse(PrivateRows):
     """
 
     sparse = True
-    viewed = False
     indicators: tuple[int, ...] = ()
     optional: tuple[int, ...] = ()
 

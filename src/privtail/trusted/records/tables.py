@@ -41,7 +41,6 @@ class Table(PrivateRows):
     """
 
     sparse = False
-    viewed = False
 
     def __init__(
         self, columns: Mapping[str, Any], categories: Mapping[str, Sequence[Any]] | None,

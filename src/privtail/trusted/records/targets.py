@@ -71,7 +71,7 @@ class Numbers(PrivateRows):
     def rows(self, ids: slice | NDArray[np.int64]) -> NDArray[np.float64]:
         """Targets of these ids; NaN where the exposure is not positive and finite."""
         with np.errstate(all="ignore"):
-            y = np.ascontiguousarray(self._y[ids], dtype=np.float64)
+            y = np.array(self._y[ids], dtype=np.float64, order="C")
         if self._exposure is None:
             return y
         return np.where(_positive(self._exposure.rows(ids)), y, np.nan)
