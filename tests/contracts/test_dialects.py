@@ -15,10 +15,12 @@ from privtail import open_table
 from privtail.errors import InvalidInput, MissingWarning
 from privtail.linear_model import DPLinearRegression
 from privtail.schema.dialect import Dialect
+from privtail.trusted.files import formats
 from privtail.trusted.files.cells import text_numbers
 from privtail.trusted.files.streams import Stream
 
 pa = pytest.importorskip("pyarrow")
+pc = pytest.importorskip("pyarrow.compute")
 pq = pytest.importorskip("pyarrow.parquet")
 
 NAN = float("nan")
@@ -114,6 +116,41 @@ def test_a_line_of_comment_below_the_header_is_a_row_without_values(
     assert np.array_equal(rows(path, comment="#", numeric=["x", "y"]), part * 21, equal_nan=True)
     job: Any = rows(path, comment="#", numeric=["y"], categories={"x": ["#", "1"]})
     assert np.array_equal(job[:2], [[0, 1, 2], [0, 0, NAN]], equal_nan=True)
+
+
+@pytest.mark.parametrize("at", [0, 50, 99])
+@pytest.mark.parametrize("comment", [None, "#"])
+def test_a_long_row_is_a_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int, comment: Any
+) -> None:
+    monkeypatch.setattr(formats, "_READ_BYTES", 64)
+    path, found = tmp_path / "t.csv", []
+    for cell in ("7", "1" * 100, '"' + "1" * 4_000 + '"'):
+        lines = [f"{cell if i == at else i},{i}\n" for i in range(100)]
+        path.write_text("".join(["x,y\n", *lines]))
+        assert open_table(path, comment=comment).features() == ("x", "y")
+        found.append(np.delete(rows(path, comment=comment), at, axis=0))
+    assert found[0].shape == (99, 2)
+    assert all(np.array_equal(found[0], other) for other in found)
+    monkeypatch.setattr(formats, "_LONGEST", 1)
+    assert "more than 64 MB" in refused(lambda: open_table(path).n)
+    monkeypatch.undo()
+    monkeypatch.setattr(formats, "_READ_BYTES", 16)
+    assert "more than 64 MB" in refused(lambda: open_table(path).n)
+
+
+def test_text_has_room_for_a_cell_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow fails at 1.4 GB of the shorter type of text, whose letters may become longer."""
+    honest, kinds = pc.utf8_lower, []
+
+    def lower(cells: Any) -> Any:
+        kinds.append(str(cells.type))
+        return honest(cells)
+
+    monkeypatch.setattr(pc, "utf8_lower", lower)
+    for kind in (pa.string(), pa.large_string()):
+        assert np.array_equal(text_numbers(pa.array(["x", "true"], kind)), [NAN, 1], equal_nan=True)
+    assert kinds == ["large_string"] * 2
 
 
 NAMED = {

@@ -75,8 +75,8 @@ def undecoded(path: object, dialect: Dialect) -> InvalidInput:
 def irregular(path: object) -> InvalidInput:
     """The refusal of a CSV with rows of different lengths."""
     return InvalidInput(
-        f"{path} is not a regular CSV file: a row has more or fewer cells than the header, or a "
-        "quote is not closed. If some lines are comments, say how they begin:",
+        f"{path} is not a regular CSV file: a row has more or fewer cells than the header, or more "
+        "than 64 MB, or a quote is not closed. If some lines are comments, say how they begin:",
         "comment='#'.",
         cli="--comment '#'",
     )

@@ -51,6 +51,7 @@ def text_numbers(column: Any, dialect: Dialect = PLAIN) -> NDArray[np.float64]:
 
     found = _cast(column) if dialect.plain else None
     if found is None:
+        column = column.cast(pa.large_string())  # a shorter type has no room for one very long cell
         cells = pc.utf8_trim_whitespace(column)
         numeral = _mask(pc.match_substring_regex(cells, _numeral(dialect)))
         numerals = cells.filter(pa.array(numeral))

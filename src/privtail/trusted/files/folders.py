@@ -207,7 +207,8 @@ class Files:
             if sum(batch.num_rows for batch in found) >= formats.WINDOW_ROWS:
                 break
             with source.refusing():
-                found += itertools.islice(self._read(i, 0, names, ()), 1 if one.runs else 0)
+                rows = sum(one.lengths)  # which finds how long the blocks of a CSV must be
+                found += itertools.islice(self._read(i, 0, names, ()), 1 if rows else 0)
         return found
 
     def refusing(self) -> AbstractContextManager[None]:

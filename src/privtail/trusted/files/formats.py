@@ -8,7 +8,7 @@ decides what another one is worth, and every line after the header is a row, a b
 the ids of other rows do not depend on what a cell holds. A stray quote would hide the ends of
 lines: a file with one that is closed nowhere, within a cell, or in a comment is refused. Two stray
 quotes, of which the second ends a cell of another row, are a cell of several lines to every reader:
-such a file is malformed, and nothing is promised of its n.
+such a file is malformed, and nothing is promised of its n. So is one with a row of more than 64 MB.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ RUN_ROWS = 2**17
 """Row groups are put together up to this many rows; a thread decodes them by itself."""
 
 _READ_BYTES = 1 << 20
+_LONGEST = 64
+"""Blocks of a CSV with a long row are at most so many times as long: PyArrow needs whole rows."""
 _KEPT_WINDOWS = 32
 
 
@@ -153,7 +155,7 @@ class Csv:
     def __init__(self, source: Source, header: Header, drop: Collection[str]) -> None:
         import pyarrow as pa
 
-        self._source, self._header = source, header
+        self._source, self._header, self._longer = source, header, 1
         self._written = {name.strip(" "): name for name in header.names}
         self.names = tuple(name.strip(" ") for name in header.names)
         self.types = dict.fromkeys(self.names, pa.string())
@@ -165,15 +167,26 @@ class Csv:
         """Number of rows. The same pass meets every cell that later passes will read.
 
         Where a cell holds the end of a line, a stray quote may have made one row of several: then
-        all quotes are checked.
+        all quotes are checked. And where a row is longer than a block, blocks are made longer.
         """
+        import pyarrow as pa
+
+        while True:
+            try:
+                return (self._counted(),)
+            except pa.ArrowInvalid as error:
+                if "straddling" not in str(error) or self._longer >= _LONGEST:
+                    raise
+                self._longer *= 8
+
+    def _counted(self) -> int:
         rows, wrapped = 0, False
         for batch in self.batches(self.names, (), 0):
             rows += batch.num_rows
             wrapped = wrapped or _wrapped(batch)
         if wrapped:
             self._require_closed()
-        return (rows,)
+        return rows
 
     def _require_closed(self) -> None:
         """Refuse a quote that is never closed, or is closed within a cell."""
@@ -250,7 +263,7 @@ class Csv:
         with arrow_csv.open_csv(
             self._source.open(),
             read_options=arrow_csv.ReadOptions(
-                block_size=_READ_BYTES,
+                block_size=_READ_BYTES * self._longer,
                 use_threads=seen is None,  # else rows have no numbers
                 encoding=dialect.encoding,
                 skip_rows=self._header.above,
