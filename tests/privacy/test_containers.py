@@ -44,8 +44,10 @@ from privtail.linear_model import (
     DPRidge,
     PrivateSearchCV,
 )
+from privtail.trusted.files.cells import distinct
 from privtail.trusted.records import arrays, as_records, kinds, persons
 from privtail.trusted.records.arrays import column_names, is_column, require_apart, taken
+from privtail.trusted.records.arrow import decoded, joined
 from privtail.trusted.records.persons import Persons
 from privtail.trusted.records.targets import Labels, Numbers, canonical_label
 from privtail.trusted.row_errors import OutsideModel, Predicted
@@ -156,6 +158,35 @@ def test_a_cell_never_decides_how_others_are_read(read: Any, make: Any) -> None:
         warnings.simplefilter("error")
         for cells, odd, place in product(OTHERS, ODD, range(3)):
             read_alone(read, make, cells, odd, place)
+
+
+@pytest.mark.parametrize("index", [2, 77, -1, -2, 2**30])
+@pytest.mark.parametrize(
+    "listed", [["l", "r"], [1.5, 2.5], [b"l", b"r"], [timedelta(1), timedelta(2)]]
+)
+def test_an_index_to_no_value_is_a_missing_cell(index: int, listed: list[Any]) -> None:
+    """Arrow, or NumPy, would name the index in an error, of one record in a damaged file."""
+    values = pa.array(listed)
+    memory = pa.py_buffer(np.array([0, 1, index, 1], np.int32).tobytes())
+    kind = pa.dictionary(pa.int32(), values.type)
+    cells = pa.DictionaryArray.from_buffers(kind, 4, [None, memory], values)
+    honest = pa.array([listed[0], listed[1], None, listed[1]])
+    for read in (arrays.as_labels, arrays.as_ids):
+        assert read(cells).tolist() == read(honest).tolist()
+    found = distinct(cells)
+    assert [found.values[k] for k in found.positions] == arrays.as_labels(honest).tolist()
+    if isinstance(listed[0], float):
+        assert np.array_equal(arrays.as_numbers(cells), [1.5, 2.5, math.nan, 2.5], equal_nan=True)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary()])
+def test_a_value_that_occurs_often_has_room(kind: Any) -> None:
+    """Arrow fails where the repeated values of a dictionary take 2 GB in its shorter types."""
+    cells = pa.array(["a", "b", "a"]).cast(kind).dictionary_encode()
+    other = pa.array(["c"]).cast(kind)
+    for one in (decoded(cells), joined([cells, other]), joined([other, cells])):
+        assert str(one.type) == f"large_{kind}"
+    assert decoded(cells).to_pylist() == cells.to_pylist()
 
 
 class Decoding(Cells):

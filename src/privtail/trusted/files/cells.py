@@ -18,7 +18,13 @@ from numpy.typing import NDArray
 
 from privtail.schema.dialect import PLAIN, Dialect
 from privtail.schema.types import is_text
-from privtail.trusted.records.arrow import Distinct, arrow_doubles, arrow_objects, decoded
+from privtail.trusted.records.arrow import (
+    Distinct,
+    arrow_doubles,
+    arrow_objects,
+    decoded,
+    undictionaried,
+)
 
 _MISSING = (
     "", "-", "--", ".", "?", "#N/A", "#NA", "N/A", "NA", "NULL", "NaN", "None", "n/a", "na", "nan",
@@ -121,7 +127,7 @@ def distinct(column: Any) -> Distinct:
     if kind.is_dictionary(column.type) and (
         len(column.dictionary) > len(column) or kind.is_decimal(column.type.value_type)
     ):
-        column = column.dictionary_decode()
+        column = undictionaried(column)
     if kind.is_decimal(column.type):
         column = column.cast(pa.float64(), safe=False)
     if not kind.is_dictionary(column.type):
@@ -129,8 +135,9 @@ def distinct(column: Any) -> Distinct:
         column = (column.cast(pa.large_string()) if view else column).dictionary_encode()
     values = arrow_objects(column.dictionary)
     # The place of a missing cell may be beyond the type of a full dictionary's indices.
-    positions = column.indices.cast(pa.int64()).fill_null(len(values))
-    return Distinct([*values, None], positions.to_numpy())
+    positions = column.indices.cast(pa.int64(), safe=False).fill_null(len(values)).to_numpy()
+    held = (positions >= 0) & (positions < len(values))  # in a damaged file some are not
+    return Distinct([*values, None], np.where(held, positions, len(values)))
 
 
 def one_line_end(text: str) -> str:

@@ -31,6 +31,7 @@ from privtail.storage.remote import RemoteFile
 from privtail.trusted.files import formats
 from privtail.trusted.files.formats import format_of
 from privtail.trusted.files.source import Place, Source, changed
+from privtail.trusted.records.arrow import undictionaried
 
 Runs = list[tuple[int, Iterator[Any]]]
 """Record batches of every run, and the id of its first row."""
@@ -248,5 +249,5 @@ def _cast(column: Any, kind: Any) -> Any:
     if str(column.type) == "null":
         return pa.nulls(len(column), kind)
     if str(column.type).startswith("dictionary"):
-        column = column.dictionary_decode()
+        column = undictionaried(column)
     return column.cast(kind, safe=False)

@@ -41,18 +41,45 @@ class Distinct(PrivateRows):
         return len(self.positions)
 
 
+def undictionaried(cells: Any) -> Any:
+    """An array of a dictionary as its values, in a type with room for all of their text.
+
+    An index that points to no value is a missing cell: Arrow would name it in an error.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    places, values = cells.indices.cast(pa.int64(), safe=False), cells.dictionary
+    held = pc.and_(pc.greater_equal(places, 0), pc.less(places, len(values)))
+    return values.cast(_wide(values.type)).take(pc.if_else(held, places, None))
+
+
+def _wide(arrow: Any) -> Any:
+    import pyarrow as pa
+
+    wide = {"string": pa.large_string(), "binary": pa.large_binary()}
+    return wide.get(str(arrow).removesuffix("_view"), arrow)
+
+
+def _undictionaried(column: Any) -> Any:
+    import pyarrow as pa
+
+    if not (pa.types.is_dictionary(column.type) and is_label(column.type)):
+        return column
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    return pa.chunked_array(map(undictionaried, chunks), _wide(column.type.value_type))
+
+
 def decoded(column: Any) -> Any:
     """Chunked; text as valid UTF-8 in one of the two plain types; dictionaries as their values.
 
     But for dictionaries of what is no label, which Arrow cannot turn into these.
     """
     import pyarrow as pa
-    import pyarrow.types as kind
 
     if isinstance(column, pa.Array):
         column = pa.chunked_array([column])
-    if kind.is_dictionary(column.type) and is_label(column.type):
-        column = column.cast(column.type.value_type)
+    column = _undictionaried(column)
     if not is_text(column.type):
         return column
     if str(column.type) == "string_view":
@@ -72,8 +99,8 @@ def joined(pieces: Sequence[Any]) -> Any:
     import pyarrow.types as kind
 
     if len({str(piece.type) for piece in pieces}) > 1:
-        plain = (p.dictionary_decode() if kind.is_dictionary(p.type) else p for p in pieces)
-        pieces = [p.cast(pa.large_string()) if is_text(p.type) else p for p in plain]
+        plain = (undictionaried(p) if kind.is_dictionary(p.type) else p for p in pieces)
+        pieces = [p.cast(_wide(p.type)) for p in plain]
     return pa.chunked_array(pieces)
 
 
@@ -109,8 +136,7 @@ def arrow_ids(column: Any) -> NDArray[Any]:
     import pyarrow as pa
     import pyarrow.types as kind
 
-    if kind.is_dictionary(column.type) and is_label(column.type):
-        column = column.cast(column.type.value_type)
+    column = _undictionaried(column)
     if kind.is_temporal(column.type) and not kind.is_interval(column.type):
         column = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64())
     return arrow_objects(column.cast(pa.large_binary()) if is_text(column.type) else column)
