@@ -95,6 +95,20 @@ def table(folder: Path, kind: str, **options: Any) -> TableFile:
     return privtail.open_table(path, categories=JOBS, **options)
 
 
+@pytest.mark.parametrize("written", ["DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY", "PLAIN", None])
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_labels_of_parquet_however_they_are_written(
+    tmp_path: Path, written: Any, kind: Any
+) -> None:
+    """Some writers turn from a dictionary to another way where cells are long."""
+    cells = pa.table({"x": [1.0, 2.0, 3.0], "job": pa.array(["cook", "x" * 999, "clerk"], kind)})
+    how = {} if written is None else {"use_dictionary": False, "column_encoding": {"job": written}}
+    pq.write_table(cells, tmp_path / "t.parquet", **how)
+    stream = streams.Stream(privtail.open_table(tmp_path / "t.parquet", categories=JOBS), None)
+    (window,) = stream.windows(None)
+    assert window.open()[0].rows(slice(0, 3)).X.tolist() == [[1, 0, 1], [2, 0, 0], [3, 1, 0]]
+
+
 @pytest.fixture
 def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "WINDOW_ROWS", 257)

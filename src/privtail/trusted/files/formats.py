@@ -39,6 +39,9 @@ TOGETHER_CELLS = 2**22
 RUN_ROWS = 2**17
 """Row groups are put together up to this many rows; a thread decodes them by itself."""
 
+_AS_DICTIONARIES = {"PLAIN", "PLAIN_DICTIONARY", "RLE", "RLE_DICTIONARY", "BIT_PACKED"}
+"""How text of a Parquet file may be written that PyArrow can read as dictionaries."""
+
 _READ_BYTES = 1 << 20
 _LONGEST = 64
 """Blocks of a CSV with a long row are at most so many times as long: PyArrow needs whole rows."""
@@ -60,6 +63,8 @@ class Parquet:
             self.index = index_of(file.schema_arrow)
             self.types = dict(zip(self.names, file.schema_arrow.types, strict=True))
             self._footer = file.metadata
+            paths = (file.schema.column(j).path for j in range(len(file.schema)))
+            self._places = {path: j for j, path in enumerate(paths)}
         groups: list[list[int]] = []
         lengths: list[int] = []
         for group in range(self._footer.num_row_groups):
@@ -78,11 +83,20 @@ class Parquet:
     def batches(self, names: Sequence[str], labels: Collection[str], run: int) -> Iterator[Any]:
         """Record batches of the columns ``names``, in order; text of ``labels`` as dictionaries."""
         names, groups = list(names), self._groups[run]
-        with self._open(read_dictionary=list(labels), metadata=self._footer) as file:
+        known = [
+            n for n in labels if n in self._places and self._written(n, groups) <= _AS_DICTIONARIES
+        ]
+        with self._open(read_dictionary=known, metadata=self._footer) as file:
             together = min(TOGETHER, TOGETHER_CELLS // (WINDOW_ROWS * max(1, len(names))))
             rows = WINDOW_ROWS * max(1, together)
             for batch in file.iter_batches(rows, groups, names, use_threads=False):
                 yield batch.select(names)
+
+    def _written(self, name: str, groups: list[int]) -> set[str]:
+        """How the text of a column is written; some writers choose it by how long the cells are."""
+        place = self._places[name]
+        columns = (self._footer.row_group(group).column(place) for group in groups)
+        return {encoding for column in columns for encoding in column.encodings}
 
     @contextmanager
     def _open(self, **options: Any) -> Iterator[Any]:
