@@ -72,6 +72,19 @@ def test_a_model_of_a_quantile_covers_so_many_new_rows(q):
     assert np.abs(off).max() < 0.015
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("share", [0.6, 0.94])
+def test_a_quantile_that_many_zeros_have_is_zero(share, sign):
+    """Of 30,000 targets. Predictions below all of them cost 1.3 to 4 times as much as zeros do."""
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(30_000) < share, 0.0, rng.lognormal(3, 1, 30_000))
+    for q in (0.05, 0.1, 0.2):
+        level = q if sign > 0 else 1 - q
+        model = DPQuantileRegressor(level, epsilon=3.0, random_state=0, **SIMULATED)
+        found = model.fit(rng.normal(size=(30_000, 2)), sign * y).predict(np.zeros((1, 2)))
+        assert found == pytest.approx([0.0], abs=1e-15)
+
+
 def test_skewed_noise_moves_no_slope_and_the_intercept_is_a_mean():
     rng = np.random.default_rng(0)
     X, w = rng.lognormal(0, 1.5, (100_000, 4)), np.array([1.0, -1.0, 0.5, 0.0])

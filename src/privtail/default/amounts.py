@@ -137,8 +137,7 @@ class StartAtMeanAmount:
     ) -> float:
         """The logarithm of the mean rate, of counts over exposures.
 
-        It begins at that of the two histograms. A few mean derivatives, the expected count less the
-        count, correct it.
+        It begins at that of the histograms. Means of expected count less count then correct it.
         """
         w, rate = np.zeros_like(fit.w), math.log(mean / (exposures.mean or 1.0))
         longest = exposures.clip(release.deviation(fit.problem), 0.0)

@@ -65,8 +65,7 @@ class Fit:
 
     summary : location, scale and length of the tail of each column.
     standard : the map from raw to standardized features, and the summary of a numeric target.
-    rarest_label : the frequency of the rarest label, times the number of labels: 1 if all labels
-        are equally frequent.
+    rarest_label : the frequency of the rarest label, times the number of labels; 1 if all are even.
     labels_even : whether labels likely have about equal frequencies; for a model without an
         intercept, whether the noise of their counts is small.
     dispersion : of amounts, the mean of (y / mean - 1)^2; of counts 1 / mean (Poisson).
@@ -82,8 +81,7 @@ class Fit:
     w : (rows, K) the model; its last row is the intercept.
     intercept_only : (rows, K) the model where the descent begins, and that the acceptance test
         compares with. It is returned with an intercept that is lower by ``excess_move``.
-    margin_range : predicted margins of labels, (2,) or (K, 2), or logarithms of amounts, are
-        clipped to it.
+    margin_range : (2,) or (K, 2) ends of predicted margins of labels, or of logarithms of amounts.
     reach : features, and predictions of numbers, are clipped at this multiple of the length of
         their tails. `LimitExtrapolation` chooses it for numbers; otherwise it stays `MAX_REACH`.
 

@@ -14,6 +14,7 @@ from privtail.default.fit import Fit
 from privtail.losses import Loss, QuantileLoss
 from privtail.losses.magnitudes import curvature_of, kinked
 from privtail.robust_means import ClippedMean
+from privtail.summaries.summary import SMALLEST
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
@@ -73,7 +74,8 @@ class StartAtInterceptOnly(InterceptStage):
     mean). The step is shrunk by 1 / (1 + (noise / deviation)^2), because a mean is within one
     deviation of the median. A model of a quantile begins at the quantile of a Gaussian and moves by
     `at_quantile`. A quantile from .25 to .75 stays within the histogram cells of the quartiles,
-    because half of the targets may be equal.
+    because half of the targets may be equal. If the lower quartile is zero, a quantile below it
+    begins just below zero and is not above zero. Above an upper quartile of zero it is the reverse.
     """
 
     def run(self, fit: Fit) -> None:
@@ -87,9 +89,14 @@ class StartAtInterceptOnly(InterceptStage):
         scale = target.scale if target.scale_known else target.deviation / math.sqrt(3)
         q = fit.loss.quantile if isinstance(fit.loss, QuantileLoss) else 0.5
         w[-1] += scale * float(ndtri(q)) * target.scale_known
+        low, high = fit.summary.lows[-1], fit.summary.highs[-1]
+        ends = (low, high) if 0.25 <= q <= 0.75 else (-math.inf, math.inf)
+        if q < 0.25 and low == -SMALLEST:
+            w[-1], ends = low, (-math.inf, -low)
+        if q > 0.75 and high == SMALLEST:
+            w[-1], ends = high, (-high, math.inf)
         w = at_quantile(fit, self.mean, fit.loss, w, scale)
-        if 0.25 <= q <= 0.75:
-            w[-1] = np.clip(w[-1], fit.summary.lows[-1], fit.summary.highs[-1])
+        w[-1] = np.clip(w[-1], *ends)
         return w
 
     def _newton_step(self, fit: Fit, w: Doubles) -> Doubles:

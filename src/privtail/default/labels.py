@@ -56,7 +56,7 @@ class CountLabels:
 
     def run(self, fit: Fit) -> None:
         problem = fit.problem
-        edges = np.arange(_labels(problem) - 1) + 0.5
+        edges = np.arange(max(1, problem.outputs - 1)) + 0.5
         counts = fit.curator.everyone().histogram((-1,), edges).release(self.noise)
         std = self._event(problem).std
         fit.usable_rows = usable_rows(counts, std, problem.n)
@@ -76,7 +76,7 @@ class CountLabels:
         fit.margin_range = (-most, most) if len(base) == 1 else np.column_stack(ends)
 
     def _event(self, problem: Problem) -> Event:
-        return self.noise.event(problem.histogram(1, _labels(problem) - 1))
+        return self.noise.event(problem.histogram(1, max(1, problem.outputs - 1)))
 
 
 @dataclass(frozen=True)
@@ -260,9 +260,6 @@ class MatchFrequencies:
         return self.noise.event(problem.scores(problem.outputs, BoundedMean(1.0)))
 
 
-def _labels(problem: Problem) -> int:
-    return max(2, problem.outputs)
-
-
 def _weights(fit: Fit) -> tuple[float, ...]:
-    return fit.loss.weights if isinstance(fit.loss, WeightedLoss) else (1.0,) * _labels(fit.problem)
+    loss, labels = fit.loss, max(2, fit.problem.outputs)
+    return loss.weights if isinstance(loss, WeightedLoss) else (1.0,) * labels

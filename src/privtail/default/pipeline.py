@@ -5,8 +5,7 @@ and the noise multiplier. `plan` lists their releases, and `run` makes them. To 
 begin with `choose_stages`. Then read the lists of stages in `ModelStages`, for numbers, amounts and
 labels. Each entry is a stage with its budget weight (`Tuning`). ``report_["reasons"]`` says why a
 fit returned a constant (`finish._reasons`): most often `Accept` or `AcceptLabels` found no gain.
-All releases and the cost of each stage are in ``model.plan(n, d)``. See
-``docs/background/how-it-works.md``, too.
+All releases and the cost of each stage are in ``model.plan(n, d)``.
 """
 
 from __future__ import annotations
