@@ -194,18 +194,19 @@ def intrinsic(function: Callable[..., Any]) -> Any:
 
 
 def steady(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function so that it computes alike whatever error state NumPy was set to.
+    """Decorate a function so that it computes alike whatever error state NumPy or SciPy was set to.
 
-    Under a caller's ``np.seterr(all="raise")`` an underflow of ours, or of a record, would end a
-    fit. NumPy's warnings are not shown: one of them may tell of a record, and whoever makes
-    warnings errors would pay for a release and not get it.
+    Under a caller's ``np.seterr(all="raise")``, or that of ``scipy.special``, an underflow of ours,
+    or of a record, would end a fit. Their warnings are not shown: one of them may tell of a record,
+    and whoever makes warnings errors would pay for a release and not get it.
     """
 
     @functools.wraps(function)
     def under_usual_errors(*args: P.args, **kwargs: P.kwargs) -> R:
         import numpy as np
+        from scipy import special
 
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), special.errstate(all="ignore"):  # type: ignore[arg-type]
             return function(*args, **kwargs)
 
     return under_usual_errors

@@ -1,4 +1,4 @@
-"""What a caller has set for NumPy's floating-point errors ends no fit, and changes none."""
+"""What a caller has set for floating-point errors ends no fit, and changes none."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import special
 
 from privtail import summarize
 from privtail.compilation import steady
@@ -54,13 +55,13 @@ def fits(X: Any, y: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", [*MODELS, *NAMES, "mean", "DPMean", "DPScaler"])
-def test_no_error_state_of_numpy_ends_a_fit(name: str, odd: Any) -> None:
-    """`np.seterr(all="raise")` ended fits at an underflow, some of which depend on a record."""
+def test_no_error_state_ends_a_fit(name: str, odd: Any) -> None:
+    """`seterr(all="raise")` ended fits at an underflow, some of which depend on a record."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
         warnings.simplefilter("ignore", AccuracyWarning)
         usual = fits(*odd)[name]()
-        with np.errstate(all="raise"):
+        with np.errstate(all="raise"), special.errstate(all="raise"):
             strict = fits(*odd)[name]()
     assert np.array_equal(usual, strict)
 
@@ -69,10 +70,16 @@ def test_an_unsteady_function_is_caught() -> None:
     def underflow() -> Any:
         return np.exp(np.array([-1e6]))
 
-    with np.errstate(all="raise"):
+    def singular() -> Any:
+        return special.gammaln(np.array([0.0]))
+
+    with np.errstate(all="raise"), special.errstate(all="raise"):
         with pytest.raises(FloatingPointError):
             underflow()
+        with pytest.raises(special.SpecialFunctionError):
+            singular()
         assert steady(underflow)() == 0
+        assert steady(singular)() == np.inf
 
 
 def test_numpy_warns_of_no_number() -> None:
