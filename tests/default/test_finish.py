@@ -56,6 +56,8 @@ def test_a_penalty_that_leaves_no_slope_is_the_reason_for_a_constant():
     with pytest.warns(AccuracyWarning, match="The penalty or the constraint sets all slopes to"):
         model = DPLasso(alpha=1e3, noise="simulated", random_state=0).fit(X, y)
     assert model.report_["reasons"] == (PENALIZED,)
+    with pytest.warns(AccuracyWarning, match="The scale of the target could not be estimated"):
+        DPLasso(noise="simulated", random_state=0).fit(X, np.full(4_000, 5.0))
 
 
 def test_a_constant_of_amounts_in_few_rows_may_be_too_low():

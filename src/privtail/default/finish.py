@@ -111,9 +111,8 @@ def _reasons(fit: Fit, regime: str) -> tuple[str, ...]:
         return (NO_FEATURE,)
     if fit.decision.kept:
         return ()
-    if fit.decision.margin_factor > 0 and not fit.w[: fit.problem.d].any():
-        return (PENALIZED,)
-    return (NO_SCALE if target.without_scale else NO_GAIN,)
+    penalized = fit.decision.margin_factor > 0 and not fit.w[: fit.problem.d].any()
+    return (NO_SCALE if target.without_scale else PENALIZED if penalized else NO_GAIN,)
 
 
 def _imprecise(fit: Fit) -> tuple[str, ...]:
