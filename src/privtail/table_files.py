@@ -146,7 +146,7 @@ def open_table(
 
 def _only(table: TableFile, columns: Collection[str]) -> TableFile:
     """The table without its other columns."""
-    if isinstance(columns, str) or not columns:
+    if isinstance(columns, str) or not (columns := tuple(columns)):
         raise InvalidInput(
             f"columns must be a list of columns, such as columns=[{columns or 'cost'!r}]."
         )

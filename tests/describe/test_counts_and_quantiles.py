@@ -227,6 +227,8 @@ def test_some_columns_of_a_file(tmp_path: Path) -> None:
     pd.DataFrame({"cost": x}).to_csv(alone, index=False)
     table = privtail.open_table(path, columns=["cost"])
     assert table.kept() == ("cost",)
+    for names in (pd.Index(["cost"]), pd.Series(["cost"]), np.array(["cost"]), iter(["cost"])):
+        assert privtail.open_table(path, columns=names).kept() == ("cost",)
     mean = privtail.private_mean(alone, epsilon=1.0, noise="simulated", random_state=0)
     assert mean.columns == ("cost",)
     same = privtail.private_mean(table, epsilon=1.0, noise="simulated", random_state=0)
