@@ -231,6 +231,8 @@ def test_some_columns_of_a_file(tmp_path: Path) -> None:
         assert privtail.open_table(path, columns=names).kept() == ("cost",)
     mean = privtail.private_mean(alone, epsilon=1.0, noise="simulated", random_state=0)
     assert mean.columns == ("cost",)
+    with pytest.raises(InvalidInput, match=r"'region' of .* holds text. Open it by open_table"):
+        privtail.private_mean(path, epsilon=1.0)
     same = privtail.private_mean(table, epsilon=1.0, noise="simulated", random_state=0)
     assert same.value.tolist() == mean.value.tolist()
     model = DPLinearRegression(noise="simulated", random_state=0).fit(table, "days")

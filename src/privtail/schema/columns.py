@@ -219,8 +219,8 @@ class Columns:
         typed = shlex.quote(one)
         return InvalidInput(
             f"{start} of {self.path} {'hold' if several else 'holds'} text.",
-            f'Declare categories={{"{one}": ["a", "b"]}}, or numeric=["{one}"] ({drops}), or '
-            f'drop=["{one}"]. {MARKS}',
+            f'Open it by open_table with categories={{"{one}": ["a", "b"]}}, or numeric=["{one}"] '
+            f'({drops}), or drop=["{one}"]. {MARKS}',
             cli=f"{'Of each, declare the' if several else 'Declare its'} categories (--categories "
             f"{typed}=a,b,c), or that it is numeric (--numeric {typed}: {drops}), or leave it out "
             f"(--drop {typed}). {MARKS_CLI}",
