@@ -29,6 +29,7 @@ from privtail.losses import (
     RelativeHuberLoss,
     SquaredLoss,
 )
+from privtail.summaries.indicator_counts import IndicatorCounts
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from tests.default.conftest import identity, linear, released, staged
 
@@ -64,7 +65,7 @@ def test_declared_indicators_without_ones_are_not_used():
     kinds = np.repeat(["a", "b"], [1_999, 1])
     X = {"x": np.random.default_rng(0).normal(size=2_000), "kind": kinds}
     fit = staged(
-        [DropRare(LITTLE)], X, np.zeros(2_000), standard=identity(3),
+        [DropRare(IndicatorCounts(LITTLE))], X, np.zeros(2_000), standard=identity(3),
         categories={"kind": ("a", "b")},
     )  # fmt: skip
     assert fit.standard.used.tolist() == [True, True, False]

@@ -214,6 +214,11 @@ def test_features_are_what_their_definitions_say(tmp_path: Path) -> None:
         assert found[f"spline(pay)[{j}]"][known] == pytest.approx(values, abs=1e-12)
     bounded = records.rows(slice(0, N)).X[:, records.indicators]
     assert ((bounded >= 0) & (bounded <= 1) | np.isnan(bounded)).all()
+    for places in records.categories:
+        levels = records.rows(slice(0, N)).X[:, places]
+        assert set(places) <= set(records.indicators)
+        assert np.isin(levels[~np.isnan(levels)], [0.0, 1.0]).all()
+        assert (np.nansum(levels, axis=1) <= 1).all()
 
 
 # --- answers --------------------------------------------------------------------------------------

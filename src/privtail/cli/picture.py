@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
+from privtail.schema.encoding import sizes_of
 from privtail.spelling import counted
 from privtail.written import written_whole
 
@@ -135,7 +136,7 @@ class ErrorCurve:
     delta: float
 
     @classmethod
-    def of(cls, estimator: Any, sizes: tuple[int, ...]) -> ErrorCurve:
+    def of(cls, estimator: Any, sizes: tuple[Any, ...]) -> ErrorCurve:
         """The curve of the estimator's plans for these sizes, around its own epsilon."""
         from sklearn.base import clone
 
@@ -197,7 +198,8 @@ def draw_fit(path: Path, estimator: Any, model: Model, *, overwrite: bool) -> No
     """Coefficients and noise error of a fitted estimator."""
     problem = estimator.plan_.problem
     exposed = (True,) if problem.exposure else ()
-    sizes = problem.n, problem.d, len(problem.indicators), *exposed
+    indicators = sizes_of(problem.categories, problem.indicators)
+    sizes = problem.n, problem.d, indicators, *exposed
     outputs = [""] if len(model.coef) == 1 else [f" → {label}" for label in model.classes or ()]
     coefficients = Coefficients(
         names=[f"{feature}{output}" for output in outputs for feature in model.features],
@@ -210,7 +212,7 @@ def draw_fit(path: Path, estimator: Any, model: Model, *, overwrite: bool) -> No
 
 
 def draw_plan(
-    path: Path, estimator: Any, sizes: tuple[int, ...], *, overwrite: bool
+    path: Path, estimator: Any, sizes: tuple[Any, ...], *, overwrite: bool
 ) -> None:  # fmt: skip
     """Noise error of a plan; ``sizes`` are rows, features, and those that are 0 or 1."""
     rows, features, *_ = sizes

@@ -96,7 +96,7 @@ def plan(
 def _by_sizes(
     rows: int | None, features: int | None, declared: Declared, choice: Choice,
     parameters: dict[str, Any],
-) -> tuple[Any, tuple[int, ...]]:  # fmt: skip
+) -> tuple[Any, tuple[Any, ...]]:  # fmt: skip
     """The estimator for a table that is not there, and how large that is; raises InvalidInput."""
     if rows is None or features is None or choice.model is None:
         raise InvalidInput(
@@ -106,7 +106,7 @@ def _by_sizes(
     exposed = () if choice.exposure is None else (True,)
     labels = declared.facts().classes
     classes = {} if labels is None else {"classes": labels}
-    return choice.estimator(choice.model, **classes, **parameters), (rows, features, 0, *exposed)
+    return choice.estimator(choice.model, **classes, **parameters), (rows, features, (), *exposed)
 
 
 def _fits(epsilon: float, delta: float, left: tuple[float, float]) -> str:

@@ -12,6 +12,7 @@ from privtail.cli.models import Choice, Name
 from privtail.cli.options import Persons, Written
 from privtail.cli.schema import Declared, Label
 from privtail.errors import InvalidInput
+from privtail.schema.encoding import sizes_of
 from privtail.spelling import counted
 
 if TYPE_CHECKING:
@@ -139,14 +140,14 @@ class Task:
         )  # fmt: skip
 
     @property
-    def sizes(self) -> tuple[int, ...]:
-        """Features as the model sees them, and how many of these lie in [0, 1] by declaration.
+    def sizes(self) -> tuple[Any, ...]:
+        """Features as the model sees them, and those in [0, 1] by declaration, by category.
 
         And True, if there is an exposure: what a plan needs besides the rows.
         """
         design = self.encoding.design([c.name for c in self.columns], self.table.categories)
         exposed = () if self.table.exposure is None else (True,)
-        return len(design.names), len(design.bounded), *exposed
+        return len(design.names), sizes_of(design.categories, design.bounded), *exposed
 
     def reading(self, plan: Any) -> str:
         """How often a fit of this plan decodes the file."""

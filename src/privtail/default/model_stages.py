@@ -26,6 +26,7 @@ from privtail.default.steps import Descend, DropRare, MeasureResiduals, Precondi
 from privtail.default.tuning import Tuning
 from privtail.losses import AMOUNTS, LABELS, Targets
 from privtail.summaries.column_summaries import ColumnSummaries
+from privtail.summaries.indicator_counts import IndicatorCounts
 from privtail.trusted.problem import Problem
 
 Stages = tuple[Stage, ...]
@@ -179,7 +180,9 @@ class ModelStages:
             )
 
         if problem.indicators:
-            yield Weighted(tuning.label_counts, lambda part: DropRare(part.histogram_noise()))
+            yield Weighted(
+                tuning.label_counts, lambda part: DropRare(IndicatorCounts(part.histogram_noise()))
+            )
         if problem.rows <= tuning.max_moments:
             yield Weighted(weight, lambda part: Precondition(part.histogram_noise(), row_fraction))
         else:

@@ -61,10 +61,10 @@ class ScaledDescent(ModelStages):
     tuning : all tuned numbers.
 
     **Privacy.** Gaussian releases of histograms of l2 sensitivity sqrt(2 d) (features; sqrt 2 where
-    each record votes for one of them) and sqrt 2 (target, labels, residuals), of counts of k
-    indicators (sqrt(2 k)), of second moments of rows of length R (sqrt 2 R^2 / n), of gradients
-    (2 threshold R / n), and of means of few numbers. Their composition is exact (Gaussian DP). A
-    selection is one noisy top-k, composed by its bounded range. All else is post-processing.
+    each record votes for one of them) and sqrt 2 (target, labels, residuals), of counts of a
+    category (sqrt 2) or of k other indicators (sqrt(2 k)), of second moments of rows of length R
+    (sqrt 2 R^2 / n), of gradients (2 threshold R / n), and of means of few numbers. Composition is
+    exact (Gaussian DP). A selection is one noisy top-k, composed by its bounded range.
 
     **Utility.** None proved; measured in ``benchmarks/accuracy.py``.
     """

@@ -27,6 +27,7 @@ from privtail.losses.magnitudes import curvature_of, kinked, largest_derivative,
 from privtail.robust_means import MallowsMean
 from privtail.second_moments import symmetric
 from privtail.summaries.histograms import bonferroni
+from privtail.summaries.indicator_counts import IndicatorCounts
 from privtail.summaries.residuals import ResidualHistogram
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -40,23 +41,19 @@ LONGEST = 2.0**10
 
 @dataclass(frozen=True)
 class DropRare:
-    """Counts the rows in which each declared indicator, such as a category, is at least 1/4.
+    """Counts the rows of each declared indicator, such as a category.
 
     An indicator is not used from now on if noise may hide all of its rows.
     """
 
-    noise: GaussianNoise
+    counts: IndicatorCounts
 
     def plan(self, problem: Problem) -> Plan:
-        event = self.noise.event(problem.cell_counts(len(problem.indicators), 1))
-        return (Round(stage="declared indicators", events=(event,)),)
+        return self.counts.plan(problem)
 
     def run(self, fit: Fit) -> None:
-        columns, used = list(fit.problem.indicators), fit.standard.used.copy()
-        answer = fit.everyone().cell_counts(columns, 0.25 / fit.standard.scales[columns, None])
-        least = bonferroni(fit.tuning.significant, len(columns))
-        least *= self.noise.event(answer.sensitivity).std
-        used[columns] &= answer.release(self.noise).reshape(-1, 2)[:, 1] > least
+        least = bonferroni(fit.tuning.significant, len(fit.problem.indicators))
+        used = fit.standard.used & self.counts.detected(fit.curator.everyone(), least)
         if used.any() or fit.problem.intercept:
             fit.standard = fit.standard.only(used)
 

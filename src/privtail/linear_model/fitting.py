@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -156,7 +157,7 @@ class PrivateLinearModel(FittedLinearModel):
         """
         return Encoding(self.missing, self.drop, () if self.features is None else self.features)
 
-    def plan(self, n: int, d: int, indicators: int = 0) -> FitPlan:
+    def plan(self, n: int, d: int, indicators: int | Sequence[int] = 0) -> FitPlan:
         """What ``fit`` will release, and what it will cost; reads no data.
 
         Parameters
@@ -165,9 +166,10 @@ class PrivateLinearModel(FittedLinearModel):
             Number of rows.
         d : int
             Number of features, after declared categories are encoded.
-        indicators : int, default=0
-            How many of the d features lie in [0, 1] by declaration: those of categories, of bins
-            and splines, and those that say what is missing.
+        indicators : int or sequence of int, default=0
+            How many of the d features each category, or column with bins, has; and a 1 for each
+            other feature in [0, 1] by declaration, such as those of a spline. A number alone is
+            that of one category.
 
         Returns
         -------
@@ -191,14 +193,17 @@ class PrivateLinearModel(FittedLinearModel):
         self._require_parameters()
         require_whole("n", n, 1)
         require_whole("d", d, 1)
-        require_whole("indicators", indicators, 0)
-        declared = tuple(range(indicators))
+        ends = [0]
+        for size in indicators if isinstance(indicators, list | tuple) else [indicators]:
+            ends.append(ends[-1] + require_whole("indicators", size, 0))
+        places = [tuple(range(*pair)) for pair in itertools.pairwise(ends)]
         return self.planned(
             Problem(
                 n=n,
                 d=d,
                 intercept=self.fit_intercept,
-                indicators=declared,
+                indicators=tuple(range(ends[-1])),
+                categories=tuple(levels for levels in places if len(levels) > 1),
                 max_rows=1 if self.max_rows is None else self.max_rows,
             )
         )

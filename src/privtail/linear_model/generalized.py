@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, cast
 
@@ -95,7 +96,9 @@ class LogLinearRegressor(PrivateRegressor):
         self.exposure_ = None if exposure is None else _name(exposure)
         return self._learned(curator)
 
-    def plan(self, n: int, d: int, indicators: int = 0, exposure: bool = False) -> FitPlan:
+    def plan(
+        self, n: int, d: int, indicators: int | Sequence[int] = 0, exposure: bool = False
+    ) -> FitPlan:
         """What ``fit`` will release, and what it will cost; reads no data.
 
         Parameters
@@ -104,8 +107,8 @@ class LogLinearRegressor(PrivateRegressor):
             Number of rows.
         d : int
             Number of features, after declared categories are encoded.
-        indicators : int, default=0
-            How many of the d features lie in [0, 1] by declaration.
+        indicators : int or sequence of int, default=0
+            As in other models.
         exposure : bool, default=False
             Whether there will be an exposure.
 

@@ -97,9 +97,23 @@ class Part:
         return (source.column,)
 
     @property
+    def exclusive(self) -> bool:
+        """Whether at most one of them is 1 in a row, and the others are 0."""
+        source = self.source
+        if isinstance(source, Product):
+            return source.left.exclusive and source.right.exclusive
+        return isinstance(source, Levels | Bins)
+
+    @property
     def categorical(self) -> bool:
         """Whether these are the categories of a column."""
         return isinstance(self.source, Levels)
+
+
+def sizes_of(categories: Sequence[Sequence[int]], bounded: Sequence[int]) -> tuple[int, ...]:
+    """The numbers of features of each category, and a 1 for each other feature in [0, 1]."""
+    sizes = tuple(map(len, categories))
+    return (*sizes, *(1,) * (len(bounded) - sum(sizes)))
 
 
 @dataclass(frozen=True)
@@ -126,6 +140,12 @@ class Design:
     def bounded(self) -> tuple[int, ...]:
         """Places of the features that lie in [0, 1] by declaration."""
         return tuple(j for part, places in self.placed() for j in places if part.bounded)
+
+    @functools.cached_property
+    def categories(self) -> tuple[tuple[int, ...], ...]:
+        """Places of the features of each category, bins or cross of these, of two or more."""
+        placed = ((part, tuple(places)) for part, places in self.placed())
+        return tuple(places for part, places in placed if part.exclusive and len(places) > 1)
 
     @functools.cached_property
     def optional(self) -> tuple[int, ...]:

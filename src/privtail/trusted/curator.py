@@ -105,8 +105,7 @@ class Curator:
     categories : column -> declared categories, for data frames and mappings; None: there are none.
     encoding : what else is declared of the features, such as what a missing number counts as.
     exposure : (n,) on how much each target was counted, or None: its logarithm is added to margins.
-        A row where it is not positive and finite has no target. For a file it is a column,
-        `TableFile.exposed`.
+        A row where it is not positive and finite has no target. Of a file: `TableFile.exposed`.
     groups : (n,) person ids, numbers or text: the promise is then for one person with all rows,
         not for one row. A missing id belongs to nobody, and its row never counts; so does an id of
         a class that is neither Python's own, NumPy's nor pandas'. Or the `Seats` of some persons,
@@ -173,6 +172,7 @@ class Curator:
             outputs=outputs,
             intercept=intercept,
             indicators=records.indicators,
+            categories=records.categories,
             optional=records.optional,
             exposure=targets is not None and targets.exposed,
             max_rows=1 if max_rows is None else max_rows,

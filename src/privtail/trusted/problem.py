@@ -48,7 +48,7 @@ class Problem:
     Attributes
     ----------
     expected : the expected number of records of a batch: the public divisor of every mean.
-    indicators : columns that lie in [0, 1] by declaration, such as those that encode a category.
+    indicators, categories : columns in [0, 1] by declaration; those of each category, one-hot.
     optional : columns in which a missing number is filled in, and does not drop its row.
     exposure : whether there are exposures.
     max_rows : the number of rows of one person that count; 1 protects a row. Every sensitivity is
@@ -63,6 +63,7 @@ class Problem:
     intercept: bool = False
     expected: float = 0.0
     indicators: tuple[int, ...] = ()
+    categories: tuple[tuple[int, ...], ...] = ()
     optional: tuple[int, ...] = ()
     exposure: bool = False
     max_rows: int = 1

@@ -126,7 +126,7 @@ class Spread(PrivateRows):
     ----------
     lengths : of the partitions; public.
     targets : numbers, or labels, without rows; they know what is declared.
-    n, d, names, indicators, optional : as other records.
+    n, d, names, indicators, categories, optional : as other records.
     assumptions : what a promise rests on beside them.
 
     Parameters
@@ -182,6 +182,7 @@ class Spread(PrivateRows):
             require_one_type(self._reading.groups)
         self.d, self.names = empty.d, getattr(empty, "names", None)
         self.indicators, self.optional = empty.indicators, empty.optional
+        self.categories = empty.categories
         if classes and isinstance(self.targets, Labels):
             self.targets.declare(tuple(classes))
         self._parts = self._delayed(partitions(X), y=y, groups=groups)

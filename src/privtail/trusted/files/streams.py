@@ -76,8 +76,8 @@ class Stream(PrivateRows):
             self._categories,
             encoding,
         )
-        self.names, self.indicators = self._empty.names, self._empty.indicators
-        self.d, self.optional = self._empty.d, self._empty.optional
+        self.d, self.names, self.optional = self._empty.d, self._empty.names, self._empty.optional
+        self.indicators, self.categories = self._empty.indicators, self._empty.categories
         self._classes: tuple[Label, ...] = ()
         self.n = file.n
 

@@ -26,6 +26,7 @@ class Dense(PrivateRows):
 
     sparse = False
     indicators: tuple[int, ...] = ()
+    categories: tuple[tuple[int, ...], ...] = ()
     optional: tuple[int, ...] = ()
 
     def __init__(self, X: Any) -> None:

@@ -25,6 +25,7 @@ class Sparse(PrivateRows):
 
     sparse = True
     indicators: tuple[int, ...] = ()
+    categories: tuple[tuple[int, ...], ...] = ()
     optional: tuple[int, ...] = ()
 
     def __init__(self, X: Any) -> None:

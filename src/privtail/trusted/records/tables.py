@@ -97,6 +97,11 @@ class Table(PrivateRows):
         return self._design.bounded
 
     @property
+    def categories(self) -> tuple[tuple[int, ...], ...]:
+        """Places of the indicators of each category."""
+        return self._design.categories
+
+    @property
     def optional(self) -> tuple[int, ...]:
         """Places of features that are NaN where a number is missing, to be filled in."""
         return self._design.optional

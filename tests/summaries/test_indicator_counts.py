@@ -1,0 +1,84 @@
+"""Counts of declared indicators: a category costs as much as one column, however many levels."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privtail.features import bins, cross, spline
+from privtail.linear_model import DPLinearRegression, DPPoissonRegressor
+from privtail.schema.encoding import Encoding
+from privtail.summaries.indicator_counts import IndicatorCounts
+from privtail.trusted.budget import Budget
+from privtail.trusted.curator import Curator
+from privtail.trusted.mechanisms.noise import GaussianNoise
+
+LEVELS = [f"k{i}" for i in range(20)]
+FEATURES = ("x", bins("x", edges=[0.0, 1.0]), spline("x", knots=[-1.0, 0.0, 1.0]))
+
+
+def table(n: int = 2_000) -> pd.DataFrame:
+    """A number, and a category of 20 levels of which five occur."""
+    rng = np.random.default_rng(0)
+    return pd.DataFrame({"x": rng.normal(size=n), "kind": np.array(LEVELS)[np.arange(n) % 5]})
+
+
+def opened(noise: GaussianNoise, frame: pd.DataFrame, encoding: Encoding | None = None) -> Curator:
+    """The counts of these columns, paid for."""
+    curator = Curator(
+        frame, budget=Budget(1e30, 1e-6), categories={"kind": LEVELS}, random_state=0,
+        noise="simulated", encoding=encoding or Encoding(),
+    )  # fmt: skip
+    curator.open(IndicatorCounts(noise).plan(curator.problem))
+    return curator
+
+
+def test_levels_are_found_where_noise_of_free_columns_hides_them() -> None:
+    """Of 400 rows each, with noise of 20; that of 20 free columns would be 89, times four."""
+    noise = GaussianNoise(20.0)
+    found = IndicatorCounts(noise).detected(opened(noise, table()).everyone(), 4.0)
+    assert found.tolist() == [True, *[True] * 5, *[False] * 15]
+
+
+def test_each_category_has_a_count_of_its_own_and_all_others_share_one() -> None:
+    encoding = Encoding(features=(*FEATURES, "kind", cross("kind", bins("x", edges=[0.0, 1.0]))))
+    problem = opened(GaussianNoise(1e-3), table(), encoding).problem
+    assert sorted(map(len, problem.categories)) == [3, 20, 60]
+    (counts,) = IndicatorCounts(GaussianNoise(1.0)).plan(problem)
+    others = len(problem.indicators) - 83
+    stds = [math.sqrt(4)] * 3 + [math.sqrt(4 * others)]
+    assert [event.std for event in counts.events] == pytest.approx(stds)
+
+
+@pytest.mark.parametrize("new", ["k0", "k19", "unknown", None])
+def test_a_row_moves_the_counts_of_a_category_by_what_is_billed(new: str | None) -> None:
+    """Each of the counts, before noise; the counts of free columns are billed more."""
+    noise, moved = GaussianNoise(1e-9), []
+    before, other = table(50), table(50)
+    other.loc[7, "kind"] = new
+    encoding = Encoding(features=(*FEATURES, "kind"))
+    for frame in (before, other):
+        batch = opened(noise, frame, encoding).everyone()
+        levels = next(one for one in batch.problem.categories if len(one) == 20)
+        moved.append(batch.cell_counts(levels[:1], [-1.0], by=[levels]))
+    difference = np.subtract(*(np.array(one._value, float) for one in moved))
+    step = 2.0**batch.problem.bits
+    assert np.linalg.norm(difference) <= step * math.sqrt(2)
+    assert np.linalg.norm(difference) <= moved[0].sensitivity.diameter.l2
+    free = batch.problem.cell_counts(20, 1).diameter.l2
+    assert moved[0].sensitivity.diameter.l2 < free / 4
+
+
+def test_a_plan_is_that_of_the_fit() -> None:
+    frame = table()
+    for kind in (DPLinearRegression, DPPoissonRegressor):
+        model = kind(categories={"kind": LEVELS}, features=(*FEATURES, "kind"), noise="simulated")
+        model.fit(frame, np.arange(len(frame)) % 3)
+        problem = model.plan_.problem
+        sizes = [*map(len, problem.categories)]
+        free = len(problem.indicators) - sum(sizes)
+        assert free > 2
+        assert str(model.plan(problem.n, problem.d, [*sizes, *[1] * free])) == str(model.plan_)
