@@ -313,3 +313,19 @@ def test_ids_that_become_one_are_seen(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(TableFile, "ids", as_before)
     with pytest.raises(AssertionError):
         others_stay(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("at", [0, 4_000])
+def test_how_long_a_row_is_does_not_decide_whether_columns_are_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    """A long row changed which rows came first: it crowded others out, or let more in."""
+    monkeypatch.setattr(formats, "_READ_BYTES", 1 << 20)
+    found = []
+    for length in (1_000, 1_020_000, 2_500_000):
+        lines = [f"{'abc' if i < 100 or i > 2_100 else i},{'1' * 1_000}" for i in range(4_001)]
+        lines[at] = f"7,{'1' * length}"
+        path = tmp_path / "t.csv"
+        path.write_text("\n".join(["x,pad", *lines]))
+        found.append(open_table(path, drop=["pad"]).features())
+    assert found == [("x",)] * 3

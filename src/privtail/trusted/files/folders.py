@@ -202,14 +202,17 @@ class Files:
             yield pa.record_batch(columns, names=list(names))
 
     def beginnings(self, names: Sequence[str]) -> list[Any]:
-        """The first batch of each file, until these are as many rows as one window."""
+        """The first rows; how many does not depend on how long one of them is."""
         found: list[Any] = []
+        more = formats.FIRST_ROWS
         for i, (source, one) in enumerate(zip(self._sources, self._formats, strict=True)):
-            if sum(batch.num_rows for batch in found) >= formats.WINDOW_ROWS:
-                break
             with source.refusing():
                 rows = sum(one.lengths)  # which finds how long the blocks of a CSV must be
-                found += itertools.islice(self._read(i, 0, names, ()), 1 if rows else 0)
+                for batch in self._read(i, 0, names, ()) if rows and more else ():
+                    found.append(batch.slice(0, more))
+                    more -= found[-1].num_rows
+                    if not more:
+                        break
         return found
 
     def refusing(self) -> AbstractContextManager[None]:

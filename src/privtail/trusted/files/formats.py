@@ -36,6 +36,8 @@ TOGETHER = 16
 TOGETHER_CELLS = 2**22
 """At most this many cells are in such windows, 32 MB of numbers; else they are handed out alone."""
 
+FIRST_ROWS = 2_000
+"""Rows at the beginning that decide whether a column of a CSV is refused as text."""
 RUN_ROWS = 2**17
 """Row groups are put together up to this many rows; a thread decodes them by itself."""
 

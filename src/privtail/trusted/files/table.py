@@ -67,7 +67,7 @@ class TableFile(PrivateFile):
         type of their column, or are refused.
     numeric : columns that hold numbers by declaration: what is none in them drops its row. In a
         CSV, a column without categories is read so too, but refused if more than a tenth of its
-        cells in the first rows (at most a megabyte of them) are no numbers; a declared one if more
+        cells in the first 2,000 rows are no numbers; a declared one if more
         than half are.
     drop : columns to leave out.
     scratch : a folder for a private copy, decoded once, for many passes over a file that is slow
