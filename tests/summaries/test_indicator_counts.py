@@ -15,6 +15,7 @@ from privtail.summaries.indicator_counts import IndicatorCounts
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.problem import Problem
 
 LEVELS = [f"k{i}" for i in range(20)]
 FEATURES = ("x", bins("x", edges=[0.0, 1.0]), spline("x", knots=[-1.0, 0.0, 1.0]))
@@ -49,8 +50,28 @@ def test_each_category_has_a_count_of_its_own_and_all_others_share_one() -> None
     assert sorted(map(len, problem.categories)) == [3, 20, 60]
     (counts,) = IndicatorCounts(GaussianNoise(1.0)).plan(problem)
     others = len(problem.indicators) - 83
-    stds = [math.sqrt(4)] * 3 + [math.sqrt(4 * others)]
+    stds = [math.sqrt(3 + others)] * 4
     assert [event.std for event in counts.events] == pytest.approx(stds)
+
+
+@pytest.mark.parametrize("missing", ["drop", "indicator"])
+@pytest.mark.parametrize("categories", [1, 2, 8])
+def test_no_count_has_more_noise_than_that_of_all_as_free_columns(
+    categories: int, missing: str
+) -> None:
+    """Indicators of no category had up to 1.9 times as much, and those of few rows were lost."""
+    kinds = {f"c{i}": ["a", "b"] for i in range(categories)}
+    numbers = {f"x{i}": [0.0] for i in range(10)}
+    design = Encoding(missing, features=[spline(name, knots=[-1.0, 0.0, 1.0]) for name in numbers])
+    placed = design.design([*numbers, *kinds], kinds)
+    problem = Problem(
+        n=1_000, d=len(placed.names), indicators=placed.bounded, categories=placed.categories
+    )
+    (counts,) = IndicatorCounts(GaussianNoise(1.0)).plan(problem)
+    free = GaussianNoise(1.0).event(problem.cell_counts(len(problem.indicators), 1)).std
+    assert all(event.std < free for event in counts.events)
+    cost = sum((event.radius / event.scale) ** 2 for event in counts.events)
+    assert cost == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("new", ["k0", "k19", "unknown", None])

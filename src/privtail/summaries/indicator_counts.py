@@ -25,34 +25,41 @@ class IndicatorCounts:
 
     Parameters
     ----------
-    noise : that of one histogram. Each of the counts has its share of the budget.
+    noise : that of one histogram. Counts share its budget in proportion to the squares of their
+        sensitivities. So all have the same noise, and none has more than free columns would.
     """
 
     noise: GaussianNoise
 
     def plan(self, problem: Problem) -> Plan:
         """The counts, in one round."""
-        noise = self._noise_of_each(problem)
         answers = [problem.cell_counts(1, 1, len(levels)) for levels in problem.categories]
         if others := _others(problem):
             answers.append(problem.cell_counts(len(others), 1))
-        return (Round(stage="declared indicators", events=tuple(map(noise.event, answers))),)
+        noises = self._noises(problem)
+        events = tuple(noise.event(one) for noise, one in zip(noises, answers, strict=True))
+        return (Round(stage="declared indicators", events=events),)
 
     def detected(self, batch: Batch, deviations: float) -> NDArray[np.bool_]:
         """(d,) whether an indicator has more rows than so many deviations of the noise.
 
         ``batch`` has the raw features. True for all other features.
         """
-        noise = self._noise_of_each(batch.problem)
+        noises = self._noises(batch.problem)
         found = np.ones(batch.problem.d, np.bool_)
-        for columns, answer in _counted(batch):
+        for noise, (columns, answer) in zip(noises, _counted(batch), strict=True):
             counts = answer.release(noise).reshape(-1, 2)[:, 1]
             found[list(columns)] = counts > deviations * noise.event(answer.sensitivity).std
         return found
 
-    def _noise_of_each(self, problem: Problem) -> GaussianNoise:
-        releases = len(problem.categories) + bool(_others(problem))
-        return replace(self.noise, multiplier=self.noise.multiplier * math.sqrt(releases))
+    def _noises(self, problem: Problem) -> list[GaussianNoise]:
+        """That of each category, and of all others: a row is in one cell of each column counted."""
+        columns = [1 for _ in problem.categories] + [len(_others(problem))]
+        return [
+            replace(self.noise, multiplier=self.noise.multiplier * math.sqrt(sum(columns) / own))
+            for own in columns
+            if own
+        ]
 
 
 def _others(problem: Problem) -> tuple[int, ...]:
