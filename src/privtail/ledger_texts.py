@@ -13,6 +13,7 @@ from privtail.errors import (
     BudgetExceeded,
     InvalidInput,
     UnsupportedAccounting,
+    told,
 )
 
 UNREAD = "No row was read."
@@ -257,6 +258,30 @@ def no_pickle(terms: Terms) -> InvalidInput:
         "not know what this one spends. Use a file: Ledger('budget.jsonl', "
         f"epsilon={terms.epsilon!r}, delta={terms.delta!r}); or n_jobs=1; or set "
         "ledger=None before saving an estimator."
+    )
+
+
+def forked() -> InvalidInput:
+    """A ledger in memory is not that of a forked child."""
+    return InvalidInput(
+        "A ledger in memory cannot be charged from a forked process: its parent would not "
+        "see it. Use a file: Ledger('budget.jsonl', epsilon=..., delta=...)."
+    )
+
+
+def no_path(given: object) -> InvalidInput:
+    """What was given first is no path."""
+    return InvalidInput(
+        f"The path of a ledger must be text, got {told(given)}. Name its budget: "
+        "Ledger(epsilon=1.0, delta=1e-6)."
+    )
+
+
+def no_budget() -> InvalidInput:
+    """A new ledger was given no epsilon."""
+    return InvalidInput(
+        "A ledger needs a total budget: Ledger(epsilon=1.0, delta=1e-6), or the path of an "
+        "existing one."
     )
 
 

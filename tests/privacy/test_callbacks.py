@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 import pickle
 import signal
 import threading
@@ -261,7 +262,7 @@ def test_views_of_rows_that_are_written_to_are_caught(
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
 def test_copies_of_an_allowance_are_the_same(copied: Any) -> None:
-    allowance = Allowance(0.5, "replace_one")
+    allowance = Allowance(0.5, "replace_one", payer=os.getpid())
     other = copied(allowance)
     asked: dict[str, Any] = {"label": "fit", "epsilon": 1.0, "delta": 0.0, "plan": [], "rho": 0.5}
     allowance.reserve(neighbours="replace_one", **asked)

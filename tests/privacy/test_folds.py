@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -10,11 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privtail import Ledger, PrivateSearchCV, cross_validate
+from privtail import Ledger, PrivateSearchCV, cross_validate, progress
 from privtail.errors import BudgetExceeded, InvalidInput, NotPlanned
 from privtail.linear_model import DPLinearRegression
+from privtail.trusted import allowance as allowances
 from privtail.trusted import folds as folding
-from privtail.trusted import row_errors
+from privtail.trusted import opening, row_errors
 from privtail.trusted.accountants import cost
 from privtail.trusted.accounting.curves import ZeroConcentratedDP
 from privtail.trusted.allowance import Allowance
@@ -137,6 +139,35 @@ def run(folds: Folds, seen: dict[int, Any], rho: float, evaluation: float = 0.0)
     folds.run(8.0, fit, lambda fold: linear(1.0), evaluate)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("checked", [True, False])
+@pytest.mark.parametrize("fold", range(K + 1))
+def test_a_child_answers_nothing_that_its_parent_has_paid_for(
+    fold: int, checked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A display of progress that forked gave two cross-validations for the price of one."""
+    if not checked:
+        for module in (allowances, opening):
+            monkeypatch.setattr(module, "require_payer", lambda process: None)
+    children: list[int] = []
+
+    def fork(done: int, planned: int, stage: str) -> None:
+        if done == fold and not children:
+            children.append(os.fork())
+
+    refused = False
+    try:
+        with progress.watching(fork):
+            run(dealt(*records()), {}, rho=1e-4)
+    except NotPlanned:
+        refused = True
+    if children == [0]:
+        os._exit(int(refused))
+    assert not refused
+    assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == checked
+
+
 def test_a_record_is_in_all_fits_but_that_of_its_own_fold() -> None:
     X, y = records()
     for value in ODD:
@@ -183,7 +214,7 @@ def test_who_runs_the_folds_cannot_change_them() -> None:
 
 
 def test_an_allowance_adds_what_it_admits() -> None:
-    allowance = Allowance(0.1, "replace_one")
+    allowance = Allowance(0.1, "replace_one", payer=os.getpid())
 
     def ask(rho: float) -> None:
         allowance.reserve(
@@ -281,7 +312,7 @@ def test_rows_cost_a_person_as_many_as_count() -> None:
     run(dealt(X, y, **whole), {}, rho=part, evaluation=part)
     with pytest.raises(BudgetExceeded):
         run(dealt(X, y, **whole), {}, rho=part * 1.001)
-    allowance = Allowance(part, "replace_one", fits(X, y, persons())[0][2])
+    allowance = Allowance(part, "replace_one", fits(X, y, persons())[0][2], payer=os.getpid())
     with pytest.raises(BudgetExceeded):
         allowance.reserve(
             label="", epsilon=0.0, delta=0.0, neighbours="replace_one", plan=[], rho=part / 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -308,7 +309,7 @@ def test_a_statement_says_what_its_parameters_hold_but_for() -> None:
 def test_a_trial_of_a_search_finds_no_labels() -> None:
     plan = DPLogisticRegression(epsilon=0.5).plan(10_000, 3)
     with pytest.raises(Exception, match="declared classes"):
-        Allowance(1.0, "replace_one").reserve(
+        Allowance(1.0, "replace_one", payer=os.getpid()).reserve(
             label="fit", epsilon=0.1, delta=1e-6, neighbours="replace_one", rho=1e-3,
             plan=[{"events": [{"delta": e.delta} for r in plan for e in r.events]}],
         )  # fmt: skip

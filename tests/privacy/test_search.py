@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import pickle
 import warnings
 from typing import Any
@@ -39,6 +40,8 @@ from privtail.linear_model import (
 from privtail.losses import AbsoluteLoss, CustomLoss, PoissonLoss
 from privtail.robust_means import BoundedMean, ClampedMean
 from privtail.statement import Statement, verify
+from privtail.trusted import allowance as allowances
+from privtail.trusted import opening
 from privtail.trusted.accountants import cost
 from privtail.trusted.accounting.curves import GaussianDP
 from privtail.trusted.allowance import Allowance
@@ -170,7 +173,7 @@ def test_an_allowance_pays_once_for_what_it_may() -> None:
         {"unit": "person"}, {"plan": [{"events": [{"delta": 1e-9}]}]},
     ]  # fmt: skip
     for changes in dear:
-        allowance = Allowance(0.1, "replace_one")
+        allowance = Allowance(0.1, "replace_one", payer=os.getpid())
         with pytest.raises(BudgetExceeded):
             ask(allowance, **changes)
         assert not allowance.spent
@@ -311,6 +314,40 @@ def test_a_fit_that_pays_nothing_or_too_much_is_refused() -> None:
         searched(np.zeros(50), 0, fit=free)
     with pytest.raises(BudgetExceeded, match="trial of this search"):
         searched(np.zeros(50), 0, fit=dear)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("checked", [True, False])
+@pytest.mark.parametrize("before", [True, False])
+def test_a_child_finds_nothing_that_its_parent_has_paid_for(
+    before: bool, checked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fit that forked before its charge, or after it, found two outcomes for one charge."""
+    if not checked:
+        for module in (allowances, opening):
+            monkeypatch.setattr(module, "require_payer", lambda process: None)
+    children: list[int] = []
+
+    def forking(which: int, part: Any, allowance: Allowance, seed: int) -> Any:
+        if before and not children:
+            children.append(os.fork())
+        allowance.reserve(
+            label="", epsilon=0.0, delta=0.0, neighbours="replace_one", plan=[], rho=0.0
+        )
+        if not children:
+            children.append(os.fork())
+        return which, np.zeros((2, 1)), ENDLESS
+
+    refused = False
+    try:
+        searched(np.zeros(50), 0, fit=forking)
+    except NotPlanned:
+        refused = True
+    if children == [0]:
+        os._exit(int(refused))
+    assert not refused
+    assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == checked
 
 
 def test_parts_are_disjoint_and_public() -> None:

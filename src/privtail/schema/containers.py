@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from privtail.errors import InvalidInput
+from privtail.errors import InvalidInput, told
 
 
 def named_column(option: str, name: str) -> InvalidInput:
@@ -13,6 +13,22 @@ def named_column(option: str, name: str) -> InvalidInput:
     return InvalidInput(
         f"{option}={name!r} names a column, which goes with a file: privtail.open_table(path). Of "
         f'a data frame pass two parts: X=frame.drop(columns=["{name}"]), {option}=frame["{name}"].'
+    )
+
+
+def without_groups(max_rows: object) -> InvalidInput:
+    """Persons may have so many rows, and nobody says who they are."""
+    return InvalidInput(
+        f"max_rows={told(max_rows)} bounds the rows of one person, and groups does not say "
+        "whose row is whose. Pass groups= as well: one person id per row."
+    )
+
+
+def without_max_rows() -> InvalidInput:
+    """Persons are named, and nobody says how many rows of one count."""
+    return InvalidInput(
+        "groups needs max_rows: how many rows of one person may count, for example max_rows=5. "
+        "Noise grows with it; further rows of a person are left out."
     )
 
 

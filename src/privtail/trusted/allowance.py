@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from privtail.errors import BudgetExceeded, NotPlanned, NotReleased
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.entries import Amount, Unit
+from privtail.trusted.opening import require_payer
 
 
 class Allowance:
@@ -21,14 +22,16 @@ class Allowance:
     the sum is exact). Plans must have the neighbours and the unit of the search: one row, or one
     person of those with ``seats``, whose rows are the only ones that the curator may hold. A trial
     without an admitted plan fails. Its noise is exact if ``exact``. A copy is the same allowance.
+    It admits nothing in another process than its ``payer``.
     """
 
     def __init__(
-        self, rho: float, neighbours: Neighbours, seats: Any = None, *, exact: bool = True
+        self, rho: float, neighbours: Neighbours, seats: Any = None, *, payer: int,
+        exact: bool = True,
     ) -> None:  # fmt: skip
-        self._rho, self._seats, self._exact, self._spent = rho, seats, exact, False
+        self._rho, self._seats, self._exact, self._payer = rho, seats, exact, payer
         self._lock, self._of = threading.Lock(), (neighbours, "row" if seats is None else "person")
-        self._used: Amount = Fraction(0)
+        self._used: Amount | None = None
 
     def require(self, seats: Any, exact: bool) -> None:
         """Refuse other records than those of this trial, and simulated noise for exact noise."""
@@ -42,17 +45,18 @@ class Allowance:
         plan: list[dict[str, Any]], mu: float | None = None, rho: float | None = None,
         unit: Unit = "row",
     ) -> None:  # fmt: skip
-        """Admit a plan of the trial, or raise BudgetExceeded."""
+        """Admit a plan of the trial, or raise BudgetExceeded; NotPlanned in a forked child."""
+        require_payer(self._payer)
         fails = any(event["delta"] for r in plan for event in r["events"])
         known = rho is not None and 0 <= rho < math.inf and not fails
         with self._lock:
-            used = self._used + (Fraction(rho or 0) if known else math.inf)
+            used = (self._used or 0) + (Fraction(rho or 0) if known else math.inf)
             if not used <= self._rho or (neighbours, unit) != self._of:
                 raise BudgetExceeded(
                     f"{label} asks for more than a trial of this search may spend. Candidates need "
                     "full batches and declared classes."
                 )
-            self._spent, self._used = True, used
+            self._used = used
 
     def __copy__(self) -> Allowance:
         return self
@@ -66,4 +70,4 @@ class Allowance:
     @property
     def spent(self) -> bool:
         """Whether a plan was admitted."""
-        return self._spent
+        return self._used is not None

@@ -56,7 +56,7 @@ from privtail.errors import (
     told,
 )
 from privtail.losses import AnyLoss, GeneralLoss, TruncatedLoss
-from privtail.schema.containers import named_column
+from privtail.schema.containers import named_column, without_groups, without_max_rows
 from privtail.schema.encoding import PLAIN, Encoding
 from privtail.trusted.accountants import cost
 from privtail.trusted.allowance import Allowance
@@ -69,7 +69,7 @@ from privtail.trusted.exactly import is_one_of
 from privtail.trusted.ledger import Ledger
 from privtail.trusted.maps import FeatureMap
 from privtail.trusted.mechanisms.samplers import ExactSampler, Sampler
-from privtail.trusted.opening import Opening
+from privtail.trusted.opening import Opening, require_payer
 from privtail.trusted.problem import Problem
 from privtail.trusted.records import is_file, opened
 from privtail.trusted.records.persons import Persons, Seats, rows_of_sampled, sample_mask
@@ -237,6 +237,7 @@ class Curator:
         with self._lock:
             if self._plan is not None:
                 raise NotPlanned("This curator already runs a plan; compose() the plans into one.")
+            self._process = os.getpid()
             for some, of in ((plan, loss), *within):
                 if self._away is None:
                     rehearse(some, self.problem, self._data.records, of)
@@ -256,8 +257,13 @@ class Curator:
                     unit="row" if self.unit == ROW else "person",
                 )
                 self.charged = "" if reserved is None else str(reserved)
-            self._plan, self._epsilon, self._process = plan, epsilon, os.getpid()
+            self._plan, self._epsilon = plan, epsilon
             self._cursor = [(r, 0) for r in plan if r.times > 0]
+
+    def allowance(self, rho: float, seats: Seats | None) -> Allowance:
+        """What a fit or a score may spend of what this curator has paid for."""
+        exact, payer = self._sampler.exact, self._process
+        return Allowance(rho, self.budget.neighbours, seats, payer=payer, exact=exact)
 
     def assume(self, sentences: Sequence[str]) -> None:
         """Add assumptions of the promise to the statement, each sentence once."""
@@ -356,8 +362,7 @@ class Curator:
 
     def _batch(self, sampling: Sampling, map_: FeatureMap | None) -> Batch:
         own = self._mapped(map_)
-        if self._process != os.getpid():
-            raise NotPlanned("A forked process cannot release what its parent has paid for.")
+        require_payer(self._process)
         self._close()
         with self._lock:
             if not self._cursor:
@@ -466,15 +471,9 @@ def _require_persons(groups: Any, max_rows: Any) -> int | None:
     if groups is None and max_rows is None:
         return None
     if groups is None:
-        raise InvalidInput(
-            f"max_rows={told(max_rows)} bounds the rows of one person, and groups does not say "
-            "whose row is whose. Pass groups= as well: one person id per row."
-        )
+        raise without_groups(max_rows)
     if max_rows is None:
-        raise InvalidInput(
-            "groups needs max_rows: how many rows of one person may count, for example max_rows=5. "
-            "Noise grows with it; further rows of a person are left out."
-        )
+        raise without_max_rows()
     if isinstance(groups, str):
         raise named_column("groups", groups)
     return require_whole("max_rows", max_rows, 1)

@@ -117,14 +117,13 @@ class Folds:
         multiplier = BestTrial(multiplier=multiplier, trials=1).multiplier  # read once
         opening = self._curator.everyone()._opening
         opening.charge(self.event(multiplier))
-        paid = self.rho(multiplier), self._curator.budget.neighbours
-        exact = self._curator._sampler.exact
+        paid = self.rho(multiplier)
         models = []
         for fold in range(self._count):
             progress.report(fold, self._count + 1, "fits of folds")
             ids = np.flatnonzero(self._labels != fold)
             seats, rows = self._seats(ids), (self._X, self._y, self._exposure)
-            allowance = Allowance(*paid, seats, exact=exact)
+            allowance = self._curator.allowance(paid, seats)
             with progress.watching(unseen):
                 X, y, exposure = (rows_of(v, ids) for v in rows) if seats is None else rows
                 models.append(fit(fold, X, y, exposure, seats, allowance))
@@ -137,7 +136,7 @@ class Folds:
             folds[seats.positions] = self._labels[seats.leaders]
         folded = FoldedModel(tuple(map(released, models)), folds)
         with progress.watching(unseen):
-            found = evaluate(folded, seats, Allowance(*paid, seats, exact=exact))
+            found = evaluate(folded, seats, self._curator.allowance(paid, seats))
         opening.released()
         return models, found
 

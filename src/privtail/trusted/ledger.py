@@ -49,7 +49,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from privtail import ledger_texts as texts
-from privtail.errors import BudgetExceeded, InvalidInput, told
+from privtail.errors import BudgetExceeded
 from privtail.spelling import printable
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.entries import (
@@ -84,10 +84,7 @@ class Memory:
     @contextmanager
     def open(self, *, write: bool) -> Iterator[tuple[list[Entry], Callable[[Entry], None]]]:
         if write and os.getpid() != self._pid:
-            raise InvalidInput(
-                "A ledger in memory cannot be charged from a forked process: its parent would not "
-                "see it. Use a file: Ledger('budget.jsonl', epsilon=..., delta=...)."
-            )
+            raise texts.forked()
         with self._lock:
             yield list(self._entries), self._entries.append
 
@@ -177,10 +174,7 @@ class Ledger:
         }
         given = {name: value for name, value in given.items() if value is not None}
         if not isinstance(path, str | os.PathLike | None):
-            raise InvalidInput(
-                f"The path of a ledger must be text, got {told(path)}. Name its budget: "
-                "Ledger(epsilon=1.0, delta=1e-6)."
-            )
+            raise texts.no_path(path)
         if path is not None:
             self.path: Path | None = Path(path).absolute()
             from privtail.trusted.journal import File
@@ -189,10 +183,7 @@ class Ledger:
             self._pages: Pages = file
             self.terms = file.begin(given)
         elif epsilon is None:
-            raise InvalidInput(
-                "A ledger needs a total budget: Ledger(epsilon=1.0, delta=1e-6), or the path of an "
-                "existing one."
-            )
+            raise texts.no_budget()
         else:
             self.path = None
             self._pages = Memory()

@@ -20,7 +20,7 @@ class Opening:
     Formal guarantee
     ----------------
     Every planned event is matched at most once. A lock ensures it in this process. A forked process
-    can release nothing, and neither can anyone after the batch is closed.
+    can release nothing, also if it forks after the match, and nobody can after the batch is closed.
 
     ``on_finish`` is called once: after the last planned release, or when the batch is closed.
     """
@@ -45,8 +45,7 @@ class Opening:
             If the batch is closed, the event is not the planned one, or this is a forked child.
         """
         with self._lock:
-            if self._process != os.getpid():
-                raise NotPlanned("A forked process cannot release what its parent has paid for.")
+            require_payer(self._process)
             if not self._open:
                 raise NotPlanned(
                     "This batch is closed: a later round has begun. Release everything that you "
@@ -62,7 +61,8 @@ class Opening:
             return self._sampler
 
     def released(self) -> None:
-        """Record that a matched release was made."""
+        """Record that a matched release was made; raise NotPlanned in a forked child."""
+        require_payer(self._process)
         if self._next == len(self._events):
             self._finish()
 
@@ -80,6 +80,12 @@ class Opening:
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("The right to release cannot be pickled or copied.")
+
+
+def require_payer(process: int) -> None:
+    """Refuse to go on in another process than this one, which has paid."""
+    if process != os.getpid():
+        raise NotPlanned("A forked process cannot release what its parent has paid for.")
 
 
 def _pays_for(planned: Event, event: Event) -> bool:

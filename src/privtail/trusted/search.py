@@ -256,16 +256,11 @@ class TrialSearch:
         self, sampler: Sampler, mechanism: BestTrial, candidates: int, fit: Fit, score: Score
     ) -> Found:
         candidate, seed = sampler.below(candidates), sampler.below(2**32)
-        allowance = self._allowance(mechanism, self._training)
+        allowance = self._curator.allowance(mechanism.rho, self._training.groups)
         model, w, ranges = fit(candidate, self._training, allowance, seed)
         if not allowance.spent:
             raise NotPlanned("A trial has spent nothing: its fit is not on the allowance.")
         return Found(candidate, model, self._loss(mechanism, score, w, ranges, seed))
-
-    def _allowance(self, mechanism: BestTrial, part: Part) -> Allowance:
-        curator = self._curator
-        exact = curator._sampler.exact
-        return Allowance(mechanism.rho, curator.budget.neighbours, part.groups, exact=exact)
 
     def _loss(
         self, mechanism: BestTrial, score: Score, w: ArrayLike, ranges: PredictionRanges, seed: int
@@ -279,7 +274,8 @@ class TrialSearch:
             part.X, part.y, intercept=True, outputs=score.loss.outputs, groups=part.groups,
             max_rows=None if part.groups is None else part.groups.max_rows,
             budget=Budget(epsilon, self._curator.budget.delta, neighbours),
-            ledger=self._allowance(mechanism, part), random_state=seed, **self._options,
+            ledger=self._curator.allowance(mechanism.rho, part.groups), random_state=seed,
+            **self._options,
         )  # fmt: skip
         answer = score.answer(judge.problem)
         noise = _noise(mechanism, answer)
