@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 pa = pytest.importorskip("pyarrow")
 
+from privtail.dask_collections import partitions
 from privtail.errors import InvalidInput
 from privtail.trusted.cluster import held
 from privtail.trusted.cluster.held import Held, Reading
@@ -20,13 +22,22 @@ TIMES = pd.Series(pd.to_datetime(["2000-01-01", "2001-01-01"]))
 CODES = {LARGE: 0, 3: 1}
 
 
-def coded(column: Any) -> list[Any]:
+WRITTEN: list[tuple[list[Any], list[Any]]] = [
+    ([True, False], [1, 0]), ([1, 0], [1, 0]), ([2.5, 1.0], [2.5, 1]), ([-3, 2.5], [-3, 2.5]),
+    ([1 + 0j, -3 + 0j], [1, -3]),
+]  # fmt: skip
+"""Cells, of which Dask writes text if one beside them makes pandas keep objects; their labels."""
+PLACES = [1, 0, 2.5, -3]
+CODES_WRITTEN = {"1": 0, "False": 1, "2.5": 2, "-3.0": 3}
+
+
+def coded(column: Any, announced_type: str = "int64", codes: Any = CODES) -> list[Any]:
     """The codes of the first rows of a partition, as a target and as a category."""
-    announced = pd.DataFrame({"c": pd.Series([], dtype="int64")})
-    reading = Reading(announced, announced["c"], None, {"c": list(CODES)}, True, bytes(32))
+    announced = pd.DataFrame({"c": pd.Series([], dtype=announced_type)})
+    reading = Reading(announced, announced["c"], None, {"c": list(codes)}, True, bytes(32))
     part = Held(pd.DataFrame({"c": column}), column, None, reading)
     assert part.refused == ""
-    records, targets = part.window(0, CODES).open()
+    records, targets = part.window(0, codes).open()
     assert targets is not None
     rows = slice(0, len(column) - 1)
     return [records.rows(rows).X.tolist(), np.nan_to_num(targets.rows(rows), nan=-1.0).tolist()]
@@ -53,13 +64,23 @@ def moved_alone() -> None:
         assert found(column) == [3, 1]
         assert held._numbers(column)[:2].tolist() == [3.0, 1.0]
     assert found(pd.concat([TIMES, TIMES[:1]])) == found(pd.Series([*TIMES, "a"], dtype=object))
+    for cells, labels in WRITTEN:
+        for odd in ("x", None, cells[0]):
+            objects = pd.Series([*cells, odd], dtype=object)
+            for column in (objects, objects.astype("string[pyarrow]"), objects.astype(str)):
+                assert found(column) == found(pd.Series([*cells, cells[0]])) == labels
+                assert held._numbers(column)[:2].tolist() == labels
+                assert coded(column, "string", CODES_WRITTEN) == [
+                    [list(map(float, np.eye(4)[k])) for k in map(PLACES.index, labels)],
+                    list(map(PLACES.index, labels)),
+                ]
 
 
 def test_a_missing_cell_moves_no_other_label() -> None:
     moved_alone()
 
 
-@pytest.mark.parametrize("sabotaged", ["numbers", "times", "complex numbers"])
+@pytest.mark.parametrize("sabotaged", ["numbers", "times", "complex numbers", "text"])
 def test_labels_by_the_type_of_a_partition_are_seen(
     monkeypatch: pytest.MonkeyPatch, sabotaged: str
 ) -> None:
@@ -68,10 +89,38 @@ def test_labels_by_the_type_of_a_partition_are_seen(
         monkeypatch.setattr(held, "label", canonical_label)
     elif sabotaged == "complex numbers":
         monkeypatch.setattr(held, "_real", lambda cell: cell)
+    elif sabotaged == "text":
+        monkeypatch.setattr(held, "_read", lambda text: text)
     else:
         monkeypatch.setattr(held, "time_form", lambda cell: None)
     with pytest.raises(AssertionError):
         moved_alone()
+
+
+def test_a_missing_truth_of_a_csv_moves_no_other_row(tmp_path: Path) -> None:
+    """Dask wrote True and False of its partition as text, and all its rows lost their truths."""
+    dask = pytest.importorskip("dask.dataframe")
+    seen = []
+    for cell in ("True", ""):
+        paths = [tmp_path / f"{k}.csv" for k in range(2)]
+        for path in paths:
+            path.write_text("flag,k\nTrue,a\nFalse,b\nTrue,a\n")
+        paths[1].write_text(f"flag,k\nTrue,a\nFalse,b\n{cell},a\n")
+        frame = dask.from_map(pd.read_csv, paths)
+        part = partitions(frame)[1].compute(scheduler="sync")
+        announced = frame._meta
+        reading = Reading(announced, None, None, {"k": ["a", "b"]}, False, bytes(32))
+        records, _ = Held(part, None, None, reading).window(0, None).open()
+        labels = found(part["flag"])
+        seen.append([str(part["flag"].dtype), records.rows(slice(0, 2)).X.tolist(), labels])
+    assert seen[0][0] != seen[1][0]
+    assert seen[0][1:] == seen[1][1:] == [[[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [1, 0]]
+
+
+def test_text_that_is_a_number_is_a_label_as_it_is_declared() -> None:
+    column = pd.Series(["007", "7", "1e5", "nan", "x", "7"], dtype="string")
+    assert found(column) == ["007", 7, "1e5", "nan", "x"]
+    assert coded(column, "string", {"7": 0, "007": 1, "nan": 2})[1] == [1, 0, -1, 2, -1]
 
 
 def test_small_numbers_and_text_are_the_same_in_all_types() -> None:

@@ -5,14 +5,17 @@ Formal guarantee
 What a partition's columns are is decided by the types that the collection announces, before a
 partition is read: in a column of numbers a cell that is no number is NaN, which drops its row,
 whatever type the partition gave its column; of labels those count that are the same in all types
-that pandas may give (`label`). So no refusal depends on a cell. Nothing here shows a
-cell; a partition can be pickled, because workers hand it to each other and put it on their disks.
+that pandas may give (`label`). Where one cell makes pandas keep objects, Dask may write all cells
+of the partition as text: so text that is how a number, True or False is written is that number, in
+labels too. So no refusal depends on a cell. Nothing here shows a cell; a partition can be pickled,
+because workers hand it to each other and put it on their disks.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -182,13 +185,14 @@ class Held:
             labelled = self._reading.categories or {}
             records = empty.like(
                 [
-                    Distinct(*cells) if str(name) in labelled else cells[1]
+                    _declared(*cells, labelled[str(name)]) if str(name) in labelled else cells[1]
                     for name, cells in zip(names, self._columns, strict=True)
                 ]
             )
         if targets is None or not self._targets:
             return records, None
         if isinstance(targets, Labels):
+            codes = codes and {label(one): code for one, code in codes.items()}
             return records, targets.like(Distinct(*self._targets[0]), codes)
         return records, targets.like(*(array for _, array in self._targets))
 
@@ -317,14 +321,22 @@ def _cells(values: Any, labelled: bool) -> _Cells:
     if cells.dtype.kind in "mM":
         cells = np.empty(len(cells), object)
     values, positions = distinct(cells, label)
+    values = [label(one) if isinstance(one, str) else one for one in values]
     return values, positions.astype(np.int32)
+
+
+def _declared(values: list[Any], positions: NDArray[Any], categories: Sequence[Any]) -> Distinct:
+    """Labels of which those that are declared are spelt as the declaration has them."""
+    spelling = {label(one): one for one in categories}
+    return Distinct([spelling.get(one, one) for one in values], positions)
 
 
 def label(cell: Any) -> Any:
     """A canonical label, if it does not depend on the type that pandas gave the cells beside it.
 
     Where one is missing, pandas makes doubles of whole numbers, which rounds those from 2^53 on. It
-    has two forms of times. Such labels are missing, whatever the partition.
+    has two forms of times. Such labels are missing, whatever the partition. Text that is how a
+    number is written is that number (see `_real`).
     """
     cell = _real(cell)
     found = None if time_form(cell) is not None else canonical_label(cell)
@@ -345,7 +357,25 @@ def _numbers(values: Any) -> NDArray[Any]:
 
 
 def _real(cell: Any) -> Any:
-    """A complex number as a real one, if it is: where one is not, pandas makes all complex."""
+    """A complex number as a real one, if it is: where one is not, pandas makes all complex.
+
+    So is text that Python writes for a number, True or False: where one cell is of another class,
+    Dask makes text of all.
+    """
+    if isinstance(cell, str):
+        cell = _read(str.__str__(cell))
     if not isinstance(cell, complex | np.complexfloating):
         return cell
     return cell.real if cell.imag == 0 else None
+
+
+def _read(text: str) -> Any:
+    """The number or truth that is written as this text; text that is none as it is."""
+    if text in ("True", "False"):
+        return text == "True"
+    for kind in (int, float, complex):
+        with suppress(ValueError):
+            number = kind(text)
+            if str(number) == text != "nan":
+                return number
+    return text

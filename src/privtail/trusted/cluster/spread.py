@@ -69,7 +69,7 @@ from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.problem import Problem
 from privtail.trusted.questions import Question
 from privtail.trusted.records.arrays import column_names, column_of, require_read
-from privtail.trusted.records.kinds import home, public_type
+from privtail.trusted.records.kinds import home, kind_of, public_type
 from privtail.trusted.records.targets import Labels, canonical_label
 
 ASSUMED = (
@@ -78,9 +78,14 @@ ASSUMED = (
     "Lengths of partitions are public, like n.",
 )
 UNEQUAL = (
-    "Labels of a Dask collection are no times, and no whole numbers from 2^53 on: pandas writes "
-    "these otherwise in a partition where one is missing. Turn the column into text, or write the "
-    "rows to Parquet and pass what privtail.open_table(folder) gives."
+    "Labels of a Dask collection are no times, and no whole numbers from 2^53 on, also as text: "
+    "pandas writes these otherwise in a partition where one is missing. Turn the column into text, "
+    "of such numbers with a letter before them, or write the rows to Parquet and pass what "
+    "privtail.open_table(folder) gives."
+)
+ALIKE = (
+    "Two labels of a Dask collection are one number, such as '1' and '1.0', or 'True' and 1: Dask "
+    "may write a number as text in a partition. Declare one of them."
 )
 LOST = (
     "The Dask cluster did not answer: its scheduler or too many workers were lost. What was "
@@ -108,6 +113,9 @@ def _require_equal(
     declared = itertools.chain(classes or (), *categories.values())
     if timed or any(label(one) is None for one in declared):
         raise InvalidInput(UNEQUAL)
+    for listed in (classes or (), *categories.values()):
+        if len(set(map(label, listed))) < len(set(map(canonical_label, listed))):
+            raise InvalidInput(ALIKE)
 
 
 def _require_of_dask(*collections: Any) -> None:
@@ -218,8 +226,13 @@ class Spread(PrivateRows):
         return total
 
     def counts(self, sample: Sample) -> Counter[Any]:
-        """How often each label occurs among the sampled ids; private."""
-        return sum((partial.value for partial in self._partials(sample)), Counter())
+        """How often each label occurs among the sampled ids; private.
+
+        Of a column of text, numbers are the text that they were read from (`held.label`).
+        """
+        found = sum((partial.value for partial in self._partials(sample)), Counter[Any]())
+        text = kind_of(column_of(self._reading.y)) == "text"
+        return Counter({str(one): n for one, n in found.items()}) if text else found
 
     def rehearse(self, plan: Plan, problem: Problem, loss: AnyLoss | None) -> None:
         """Refuse what workers cannot do, and workers that compute other bits, before the charge."""
