@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -118,9 +119,33 @@ def test_a_missing_truth_of_a_csv_moves_no_other_row(tmp_path: Path) -> None:
 
 
 def test_text_that_is_a_number_is_a_label_as_it_is_declared() -> None:
-    column = pd.Series(["007", "7", "1e5", "nan", "x", "7"], dtype="string")
-    assert found(column) == ["007", 7, "1e5", "nan", "x"]
-    assert coded(column, "string", {"7": 0, "007": 1, "nan": 2})[1] == [1, 0, -1, 2, -1]
+    column = pd.Series(["007", "x7", "1e5", "nan", "j", "inf", "7"], dtype="string")
+    assert found(column) == [7, "x7", 100_000, "nan", "j", "inf"]
+    codes = {"007": 0, "x7": 1, "1E5": 2, "nan": 3, "j": 4, "inf": 5}
+    assert coded(column, "string", codes)[1] == list(range(6))
+
+
+@pytest.mark.parametrize("odd", ["5", "x", ""])
+def test_an_odd_cell_of_a_csv_moves_no_other_row(odd: str) -> None:
+    """Pandas left "007" and "true" as text, where they are 7 and True without that cell."""
+    numbers, truths = (
+        pd.read_csv(io.StringIO("c\n" + "\n".join([*cells, odd]) + "\n"), skip_blank_lines=False)
+        for cells in (["007", "1.50", "-3e0"], ["true", "FALSE", "True"])
+    )
+    assert found(numbers["c"]) == held._numbers(numbers["c"])[:3].tolist() == [7, 1.5, -3]
+    assert found(truths["c"]) == held._numbers(truths["c"])[:3].tolist() == [1, 0, 1]
+
+
+def test_labels_that_are_one_number_are_refused() -> None:
+    dd = pytest.importorskip("dask.dataframe")
+    from privtail.trusted.cluster.spread import Spread
+
+    frame = dd.from_pandas(pd.DataFrame({"c": ["1", "x"], "x": 1.0}), npartitions=1)
+    for listed in (["1", "1.0"], ["true", "1"]):
+        with pytest.raises(InvalidInput, match="are one number"):
+            Spread(frame[["c"]], None, None, {"c": listed})
+        with pytest.raises(InvalidInput, match="are one number"):
+            Spread(frame[["x"]], frame["c"], listed, None)
 
 
 def test_small_numbers_and_text_are_the_same_in_all_types() -> None:

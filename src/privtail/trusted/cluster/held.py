@@ -5,15 +5,16 @@ Formal guarantee
 What a partition's columns are is decided by the types that the collection announces, before a
 partition is read: in a column of numbers a cell that is no number is NaN, which drops its row,
 whatever type the partition gave its column; of labels those count that are the same in all types
-that pandas may give (`label`). Where one cell makes pandas keep objects, Dask may write all cells
-of the partition as text: so text that is how a number, True or False is written is that number, in
-labels too. So no refusal depends on a cell. Nothing here shows a cell; a partition can be pickled,
-because workers hand it to each other and put it on their disks.
+that pandas may give (`label`). Where one cell makes pandas keep objects, a partition of a CSV has
+the text of all cells, and Dask may write it: so text that is a number, true or false, however it is
+written, is that number, in labels too. So no refusal depends on a cell. Nothing here shows a cell;
+a partition can be pickled, because workers hand it to each other and put it on their disks.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -335,8 +336,8 @@ def label(cell: Any) -> Any:
     """A canonical label, if it does not depend on the type that pandas gave the cells beside it.
 
     Where one is missing, pandas makes doubles of whole numbers, which rounds those from 2^53 on. It
-    has two forms of times. Such labels are missing, whatever the partition. Text that is how a
-    number is written is that number (see `_real`).
+    has two forms of times. Such labels are missing, whatever the partition. The text of a number is
+    that number (see `_real`).
     """
     cell = _real(cell)
     found = None if time_form(cell) is not None else canonical_label(cell)
@@ -359,8 +360,8 @@ def _numbers(values: Any) -> NDArray[Any]:
 def _real(cell: Any) -> Any:
     """A complex number as a real one, if it is: where one is not, pandas makes all complex.
 
-    So is text that Python writes for a number, True or False: where one cell is of another class,
-    Dask makes text of all.
+    So is the text of a number, of true or of false, in any spelling: where one cell is something
+    else, pandas leaves all cells of a CSV as text, and Dask makes text of all.
     """
     if isinstance(cell, str):
         cell = _read(str.__str__(cell))
@@ -371,11 +372,14 @@ def _real(cell: Any) -> Any:
 
 def _read(text: str) -> Any:
     """The number or truth that is written as this text; text that is none as it is."""
-    if text in ("True", "False"):
-        return text == "True"
-    for kind in (int, float, complex):
-        with suppress(ValueError):
-            number = kind(text)
-            if str(number) == text != "nan":
-                return number
+    if text.strip().lower() in ("true", "false"):
+        return text.strip().lower() == "true"
+    with suppress(ValueError):
+        return int(text)
+    with suppress(ValueError):
+        if math.isfinite(float(text)):
+            return float(text)
+    with suppress(ValueError):
+        if str(complex(text)) == text:
+            return complex(text)
     return text
