@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from privtail.errors import BudgetExceeded
 from privtail.ledgers import as_ledger
-from privtail.table_files import open_table
+from privtail.table_files import opened
 from privtail.trusted.allowance import Allowance
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.entries import decimal, float_below
@@ -59,8 +59,7 @@ class Promised:
         """
         if not isinstance(self.groups, str):
             return data, self
-        table = open_table(data) if isinstance(data, str | os.PathLike) else data
-        table, persons = without_persons(table, self.groups)
+        table, persons = without_persons(opened(data), self.groups)
         return table, replace(self, groups=persons)  # the core refuses a name without a file
 
     def options(self, label: str, part: float = 1.0) -> dict[str, Any]:

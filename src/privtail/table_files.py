@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -142,6 +143,11 @@ def open_table(
     for name in table.kept():
         table.schema.type(name)  # which refuses one that differs between the files
     return table
+
+
+def opened(data: Any) -> Any:
+    """A path as a table; other data as they are."""
+    return open_table(data) if isinstance(data, str | os.PathLike) else data
 
 
 def _only(table: TableFile, columns: Collection[str]) -> TableFile:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privtail.errors import InvalidInput
 from privtail.features import bins, cross, spline
 from privtail.linear_model import DPLinearRegression, DPPoissonRegressor
 from privtail.schema.encoding import Encoding
@@ -102,4 +103,10 @@ def test_a_plan_is_that_of_the_fit() -> None:
         sizes = [*map(len, problem.categories)]
         free = len(problem.indicators) - sum(sizes)
         assert free > 2
-        assert str(model.plan(problem.n, problem.d, [*sizes, *[1] * free])) == str(model.plan_)
+        listed = np.array([*sizes, *[1] * free])
+        assert str(model.plan(problem.n, problem.d, listed)) == str(model.plan_)
+
+
+def test_a_plan_refuses_more_indicators_than_features() -> None:
+    with pytest.raises(InvalidInput, match="indicators names 24 of d = 4 features"):
+        DPLinearRegression().plan(1_000, 4, [24])

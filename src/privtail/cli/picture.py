@@ -214,7 +214,7 @@ def draw_fit(path: Path, estimator: Any, model: Model, *, overwrite: bool) -> No
 def draw_plan(
     path: Path, estimator: Any, sizes: tuple[Any, ...], *, overwrite: bool
 ) -> None:  # fmt: skip
-    """Noise error of a plan; ``sizes`` are rows, features, and those that are 0 or 1."""
+    """Noise error of a plan; ``sizes`` are rows, features, and declared indicators."""
     rows, features, *_ = sizes
     title = f"{type(estimator).__name__}, {counted(rows, 'row')}, {counted(features, 'feature')}"
     with written_whole(path, overwrite=overwrite) as file:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any
 
 from privtail.errors import InvalidInput
 from privtail.promised import Promised
-from privtail.table_files import open_table
+from privtail.table_files import opened
 from privtail.trusted.curator import Curator
 from privtail.trusted.tables import (
     column_names,
@@ -144,11 +143,6 @@ def _without_names(data: Any, *, grouped: bool) -> Tabled:
     require_shape(data)
     width = data.shape[1]
     return Tabled(data, {}, tuple(f"x{j}" for j in range(width)), tuple(range(width)))
-
-
-def opened(data: Any) -> Any:
-    """A path as a table; other data as they are."""
-    return open_table(data) if isinstance(data, str | os.PathLike) else data
 
 
 def _without_numbers(

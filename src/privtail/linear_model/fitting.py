@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
@@ -194,8 +194,13 @@ class PrivateLinearModel(FittedLinearModel):
         require_whole("n", n, 1)
         require_whole("d", d, 1)
         ends = [0]
-        for size in indicators if isinstance(indicators, list | tuple) else [indicators]:
+        for size in indicators if isinstance(indicators, Iterable) else [indicators]:
             ends.append(ends[-1] + require_whole("indicators", size, 0))
+        if ends[-1] > d:
+            raise InvalidInput(
+                f"indicators names {ends[-1]} of d = {d} features. Count the indicators of "
+                "categories in d, too: it is the number of features after encoding."
+            )
         places = [tuple(range(*pair)) for pair in itertools.pairwise(ends)]
         return self.planned(
             Problem(

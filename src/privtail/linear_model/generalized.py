@@ -108,7 +108,8 @@ class LogLinearRegressor(PrivateRegressor):
         d : int
             Number of features, after declared categories are encoded.
         indicators : int or sequence of int, default=0
-            As in other models.
+            How many of the d features each category, or column with bins, has; and a 1 for each
+            other feature in [0, 1] by declaration. A number alone is that of one category.
         exposure : bool, default=False
             Whether there will be an exposure.
 

@@ -17,7 +17,7 @@ from privtail.calibration import calibrated
 from privtail.compilation import steady
 from privtail.describe.estimates import public_numbers
 from privtail.describe.moments import ColumnMoments
-from privtail.describe.tabled import Tabled, name_of, opened, require_shape, tabled
+from privtail.describe.tabled import Tabled, name_of, require_shape, tabled
 from privtail.errors import AccuracyWarning, InvalidInput, real, require_whole, told, warn
 from privtail.influence import catoni_bound
 from privtail.ledgers import interruptible
@@ -31,6 +31,7 @@ from privtail.summaries.column_ranges import ColumnRanges
 from privtail.summaries.histograms import usable_rows
 from privtail.summaries.mean_intervals import NOISE_BOUND, CutRange
 from privtail.summaries.summary import Summary
+from privtail.table_files import opened
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose

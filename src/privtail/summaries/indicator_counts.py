@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,18 @@ from privtail.trusted.batch import Batch
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
-from privtail.trusted.sensitive import Sensitive
+
+
+class Counted(NamedTuple):
+    """Indicators that one question counts, and the arguments of `Batch.cell_counts`.
+
+    The upper of two cells holds the count of an indicator, in the group of its level or of all.
+    """
+
+    indicators: tuple[int, ...]
+    columns: tuple[int, ...]
+    edge: float
+    by: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -33,43 +45,36 @@ class IndicatorCounts:
 
     def plan(self, problem: Problem) -> Plan:
         """The counts, in one round."""
-        answers = [problem.cell_counts(1, 1, len(levels)) for levels in problem.categories]
-        if others := _others(problem):
-            answers.append(problem.cell_counts(len(others), 1))
-        noises = self._noises(problem)
-        events = tuple(noise.event(one) for noise, one in zip(noises, answers, strict=True))
-        return (Round(stage="declared indicators", events=events),)
+        counted, events = _counted(problem), []
+        for one, noise in zip(counted, self._noises(counted), strict=True):
+            answer = problem.cell_counts(len(one.columns), 1, math.prod(map(len, one.by)))
+            events.append(noise.event(answer))
+        return (Round(stage="declared indicators", events=tuple(events)),)
 
     def detected(self, batch: Batch, deviations: float) -> NDArray[np.bool_]:
         """(d,) whether an indicator has more rows than so many deviations of the noise.
 
         ``batch`` has the raw features. True for all other features.
         """
-        noises = self._noises(batch.problem)
-        found = np.ones(batch.problem.d, np.bool_)
-        for noise, (columns, answer) in zip(noises, _counted(batch), strict=True):
+        found, counted = np.ones(batch.problem.d, np.bool_), _counted(batch.problem)
+        for one, noise in zip(counted, self._noises(counted), strict=True):
+            answer = batch.cell_counts(one.columns, [one.edge], one.by)
             counts = answer.release(noise).reshape(-1, 2)[:, 1]
-            found[list(columns)] = counts > deviations * noise.event(answer.sensitivity).std
+            least = deviations * noise.event(answer.sensitivity).std
+            found[list(one.indicators)] = counts > least
         return found
 
-    def _noises(self, problem: Problem) -> list[GaussianNoise]:
-        """That of each category, and of all others: a row is in one cell of each column counted."""
-        columns = [1 for _ in problem.categories] + [len(_others(problem))]
+    def _noises(self, counted: Sequence[Counted]) -> list[GaussianNoise]:
+        """The noise of each question: a row is in one cell of each column that is counted."""
+        columns = [len(one.columns) for one in counted]
         return [
             replace(self.noise, multiplier=self.noise.multiplier * math.sqrt(sum(columns) / own))
             for own in columns
-            if own
         ]
 
 
-def _others(problem: Problem) -> tuple[int, ...]:
-    """Declared indicators of no category, such as those of a spline."""
-    return tuple(sorted(set(problem.indicators).difference(*problem.categories)))
-
-
-def _counted(batch: Batch) -> Iterator[tuple[tuple[int, ...], Sensitive]]:
-    """Indicators, with the counts of rows below and above 1/4: of a category, none below."""
-    for levels in batch.problem.categories:
-        yield levels, batch.cell_counts(levels[:1], [-1.0], by=[levels])
-    if others := _others(batch.problem):
-        yield others, batch.cell_counts(others, [0.25])
+def _counted(problem: Problem) -> list[Counted]:
+    """Each category, and all indicators of no category, such as those of a spline."""
+    others = tuple(sorted(set(problem.indicators).difference(*problem.categories)))
+    categories = [Counted(levels, levels[:1], -1.0, (levels,)) for levels in problem.categories]
+    return categories + [Counted(others, others, 0.25)] * bool(others)
