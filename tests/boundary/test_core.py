@@ -98,7 +98,7 @@ ROOMS = {
         "ledgers",
         "influence", "robust_means",
         "describe", "coefficients", "promised", "lost", "summaries", "algorithms", "statement",
-        "calibration", "trusted", "losses", "domains",
+        "calibration", "table_files", "trusted", "losses", "domains",
     },
     "published": {
         "robust_means", "second_moments", "default", "summaries", "algorithms", "trusted",
