@@ -198,8 +198,8 @@ class PrivateLinearModel(FittedLinearModel):
             ends.append(ends[-1] + require_whole("indicators", size, 0))
         if ends[-1] > d:
             raise InvalidInput(
-                f"indicators names {ends[-1]} of d = {d} features. Count the indicators of "
-                "categories in d, too: it is the number of features after encoding."
+                f"indicators names {ends[-1]} of d = {d} features. Give as d the number of features "
+                "after categories are encoded."
             )
         places = [tuple(range(*pair)) for pair in itertools.pairwise(ends)]
         return self.planned(
