@@ -198,8 +198,8 @@ class PrivateLinearModel(FittedLinearModel):
             ends.append(ends[-1] + require_whole("indicators", size, 0))
         if ends[-1] > d:
             raise InvalidInput(
-                f"indicators names {ends[-1]} of d = {d} features. Give as d the number of features "
-                "after categories are encoded."
+                f"indicators names {ends[-1]} of d = {d} features. Give as d the number of "
+                "features after categories are encoded."
             )
         places = [tuple(range(*pair)) for pair in itertools.pairwise(ends)]
         return self.planned(
