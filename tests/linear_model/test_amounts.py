@@ -168,7 +168,9 @@ def test_standard_errors_hold_at_any_size():
 
 def test_a_search_scores_amounts():
     X, y, _ = drawn("severity", n=5_000)
-    search = PrivateSearchCV(DPGammaRegressor(), {"alpha": [0.0, 100.0]}, epsilon=8.0, **SIMULATED)
+    search = PrivateSearchCV(
+        DPGammaRegressor(), {"alpha": [0.0, 100.0]}, trials=5, epsilon=8.0, **SIMULATED
+    )
     assert search.fit(X, y).best_params_["alpha"] == 0.0
 
 

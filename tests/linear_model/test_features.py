@@ -375,7 +375,7 @@ def test_a_search_takes_features_and_refuses_what_it_cannot_score() -> None:
     X, y = policies()
     grid = {"alpha": [0.1, 1e6]}
     ridge = DPRidge(categories=REGIONS, drop="first", features=EVERYTHING)
-    search = PrivateSearchCV(ridge, grid, epsilon=20.0, **SIMULATED).fit(X, y)
+    search = PrivateSearchCV(ridge, grid, trials=2, epsilon=20.0, **SIMULATED).fit(X, y)
     assert len(search.best_estimator_.coef_) == len(search.best_estimator_.get_feature_names_out())
     with pytest.raises(InvalidInput, match="A search scores rows before"):
         PrivateSearchCV(DPRidge(missing="indicator"), grid, **SIMULATED).fit(X[["age"]], y)

@@ -317,7 +317,7 @@ def test_searches_and_cross_validations_tell_it_too(costs):
     with pytest.warns(AccuracyWarning, match="name of the target"):
         cross_validate(DPRidge(), X, y, epsilon=2, **SIMULATED)
     with pytest.warns(AccuracyWarning, match="name of the target"):
-        PrivateSearchCV(DPRidge(), {"alpha": [0.1, 1.0]}, **SIMULATED).fit(X, y)
+        PrivateSearchCV(DPRidge(), {"alpha": [0.1, 1.0]}, trials=1, **SIMULATED).fit(X, y)
 
 
 def test_a_target_of_another_name_or_of_none_is_no_matter(costs, tmp_path):

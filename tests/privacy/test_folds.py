@@ -337,7 +337,9 @@ def test_what_gives_no_rows_is_refused_before_the_charge(kind: str, grouped: boo
     rest: dict[str, Any] = {"epsilon": 1.0, "ledger": ledger}
     with pytest.raises(InvalidInput, match="gives no rows at positions"):
         cross_validate(model, X, y, cv=2, groups=ids if grouped else None, **rest)
-    search = PrivateSearchCV(model, {"fit_intercept": [True]}, max_rows=model.max_rows, **rest)
+    search = PrivateSearchCV(
+        model, {"fit_intercept": [True]}, trials=1, max_rows=model.max_rows, **rest
+    )
     if grouped:  # a search deals persons, all of whom read one table
         search.fit(X, y, ids)
     else:

@@ -60,9 +60,9 @@ FITS = {
     "sparse": lambda rows, ledger: DPSparseRegressor(1, ledger=ledger).fit(rows, X[:, 0]),
     "mean": lambda rows, ledger: DPMean(ledger=ledger).fit(rows),
     "scaler": lambda rows, ledger: DPScaler(with_centering=False, ledger=ledger).fit(rows),
-    "search": lambda rows, ledger: PrivateSearchCV(DPRidge(), {"alpha": [1.0]}, ledger=ledger).fit(
-        rows, X[:, 0]
-    ),
+    "search": lambda rows, ledger: PrivateSearchCV(
+        DPRidge(), {"alpha": [1.0]}, trials=1, ledger=ledger
+    ).fit(rows, X[:, 0]),
     "number": lambda rows, ledger: private_mean(X[:, 0], epsilon=1.0, ledger=ledger),
 }
 BROKEN = {
@@ -192,7 +192,9 @@ COMPILED = {
     "batches": lambda rows: DPRidge(algorithm="kamath-spgd", **SIMULATED).fit(rows, Y),
     "trimmed": lambda rows: DPRidge(algorithm="trimmed-descent", **SIMULATED).fit(rows, Y),
     "catoni": lambda rows: DPMean(method="catoni", **SIMULATED).fit(rows),
-    "search": lambda rows: PrivateSearchCV(DPRidge(), {"alpha": [1.0]}, **SIMULATED).fit(rows, Y),
+    "search": lambda rows: PrivateSearchCV(DPRidge(), {"alpha": [1.0]}, trials=1, **SIMULATED).fit(
+        rows, Y
+    ),
     "mean derivatives": mean_derivatives,
 }
 

@@ -600,7 +600,7 @@ def test_it_chooses_and_charges_once(line: Any) -> None:
     assert search.score_noise_std_ > 0
     with pytest.raises(BudgetExceeded):
         PrivateSearchCV(DPRidge(), GRID, ledger=ledger).fit(X, y)
-    chosen = PrivateSearchCV(DPRidge(), GRID, epsilon=5.0, trials=20, **SIMULATED).fit(X, y)
+    chosen = PrivateSearchCV(DPRidge(), GRID, epsilon=5.0, trials=8, **SIMULATED).fit(X, y)
     assert chosen.best_params_["alpha"] < 1e7
     assert chosen.score(X, y) > 0.6
 
@@ -641,7 +641,7 @@ def test_labels_and_containers(line: Any) -> None:
     categories = {"e": ["x", "y"]}
     frame["e"] = np.where(X[:, 0] > 0, "x", "y")
     model = DPRidge(categories=categories)
-    search = PrivateSearchCV(model, GRID, **SIMULATED).fit(frame, y)
+    search = PrivateSearchCV(model, GRID, trials=1, **SIMULATED).fit(frame, y)
     assert search.best_estimator_.coef_.shape == (6,)
 
 
