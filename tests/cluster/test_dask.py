@@ -200,14 +200,14 @@ def test_bits_of_declared_features(client: Any) -> None:
 def test_rows_that_do_not_fit_are_read_again(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker reads its partitions within one task, unless their tasks are not theirs alone."""
     monkeypatch.setattr(Spread, "_fits", lambda _: False)
-    here, away = rows(), spread_out(rows(), list(range(0, N + 1, N // 30)))
+    here, away = rows(), spread_out(rows(), list(range(0, N + 1, N // 12)))
     expected = privtail.private_mean(here["cost"], **options())
     for frame, tasks in (
-        (away, spread.TASKS * 2), (away.persist(), 30), (away.shuffle(on_index=True), 30),
+        (away, spread.TASKS * 2), (away.persist(), 12), (away.shuffle(on_index=True), 12),
     ):  # fmt: skip
         held = Spread(frame[FEATURES], None, None, None)
         assert len(held._groups()) == tasks
-        assert [i for _, places in held._groups() for i in places] == list(range(30))
+        assert [i for _, places in held._groups() for i in places] == list(range(12))
         if frame is not away:
             assert held._unread is None
     for frame in (away, away.persist()):

@@ -277,20 +277,21 @@ def test_a_rare_indicator_counts_if_the_budget_shows_it():
 
 
 def test_intervals_for_means_cover():
-    """Binomial band of chance 1e-6 below .95, for 200 tables of 3 columns.
+    """Binomial band of chance 1e-6 below .95, for 3 columns of 80 tables.
 
     They hold more than 95 %: what clipping may have cost is bounded, not known.
     """
     rng = np.random.default_rng(5)
     inside = np.zeros(3)
-    for seed in range(200):
+    for seed in range(80):
         X = np.column_stack(
             [rng.standard_t(4, 2_000), rng.normal(7, 2, 2_000), rng.uniform(0, 1, 2_000)]
         )
         model = DPMean("clamped", epsilon=1.0, noise="simulated", random_state=seed).fit(X)
         low, high = model.conf_int(0.95).T
         inside += (low <= [0.0, 7.0, 0.5]) & (high >= [0.0, 7.0, 0.5])
-    assert (inside / 200 > 0.87).all()
+    assert inside.sum() / 240 > 0.87
+    assert (inside / 80 > 0.79).all()
 
 
 def test_a_column_called_like_a_category_is_refused_before_the_charge():
