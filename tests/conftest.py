@@ -56,6 +56,12 @@ def root() -> Path:
     return ROOT
 
 
+@pytest.fixture(params=[0, pytest.param(1, marks=pytest.mark.slow)])
+def half(request: pytest.FixtureRequest) -> int:
+    """Return which half of its cases a test tries: `make test` the first, `make check` both."""
+    return int(request.param)
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     """Return a generator that starts at the same place in every test."""

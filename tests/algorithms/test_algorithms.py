@@ -322,12 +322,12 @@ def test_mapped_features_give_what_such_features_give(watched, make_problem, nam
     assert not all(same)
 
 
-@pytest.mark.parametrize("neighbours", NEIGHBOURS)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_streamed_file_gives_the_bits_of_memory(
-    watched, make_problem, name, neighbours, tmp_path, monkeypatch
+    watched, make_problem, name, half, tmp_path, monkeypatch
 ):
     """Whatever the windows; and the passes are those that were announced."""
+    neighbours = NEIGHBOURS[(list(EXAMPLES).index(name) + half) % 2]
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     X, y, loss = make_problem("squared", 3_000 if name in LARGE else 700, 3)
     columns = {f"x{j}": column for j, column in enumerate(X.T)}

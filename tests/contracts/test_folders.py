@@ -91,9 +91,15 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---------------------------------------------------------------- The same bits
 
 
-@pytest.mark.parametrize("threads", ["1", "2", "8"])
-@pytest.mark.parametrize("copied", [False, True], ids=["stream", "scratch"])
-@pytest.mark.parametrize("kind", ["parquet", "csv", "arrow"])
+@pytest.mark.parametrize(
+    ("kind", "copied", "threads"),
+    [
+        pytest.param(kind, copied, str(2**k), marks=[pytest.mark.slow] * ((i + copied) % 3 != k))
+        for i, kind in enumerate(("parquet", "csv", "arrow"))
+        for copied in (False, True)
+        for k in range(3)
+    ],
+)
 def test_a_folder_gives_the_bits_of_memory(
     parts: dict[str, Path], kind: str, copied: bool, threads: str, memory: Any,
     small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,

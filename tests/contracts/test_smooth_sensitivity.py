@@ -95,7 +95,9 @@ def test_a_trimmed_sum_has_an_exactly_smooth_sensitivity(n: int, m: int, t: floa
 
 @pytest.mark.parametrize("mean", [(3, 5), (2, 3), (0, 1)])
 @pytest.mark.parametrize("t", [0.05, 0.4, 1.3])
-@pytest.mark.parametrize(("n", "m"), SIZES)
+@pytest.mark.parametrize(
+    ("n", "m"), [*SIZES[:-1], pytest.param(*SIZES[-1], marks=pytest.mark.slow)]
+)
 def test_so_has_a_trimmed_sum_whose_mean_is_truncated(
     n: int, m: int, t: float, mean: tuple[int, int]
 ) -> None:

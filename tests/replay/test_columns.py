@@ -405,9 +405,11 @@ def told_apart(question: str, column: str, base: str, cells: Iterable[str]) -> l
     ours = built(make, BASES[base]) if offered(column, base) else None
     if ours is None:
         return []
+    others = neighbours(column, BASES[base], cells)
+    if not others:
+        return []
     found = []
     tape = played(lambda: ask(ours, "replace_one"))
-    others = neighbours(column, BASES[base], cells)
     for name, other in others.items():
         replayed = played(lambda other=other: ask(other, "replace_one"), tape)
         found += [f"{name}: {text}" for text in differences(tape, replayed)]
@@ -429,9 +431,10 @@ def test_every_question_of_every_column(column: str, base: str) -> None:
 
 
 @pytest.mark.parametrize("question", [q for q in QUESTIONS if "numbered" not in q and q != "parts"])
-def test_every_cell_of_a_list(question: str) -> None:
+def test_every_cell_of_a_list(question: str, half: int) -> None:
     """Among lists of one, where a shape of all of them would be that of a column."""
-    assert told_apart(question, "list", "lists of one", CELLS) == []
+    some = list(CELLS)[(list(QUESTIONS).index(question) + half) % 2 :: 2]
+    assert told_apart(question, "list", "lists of one", some) == []
 
 
 TELLING = (

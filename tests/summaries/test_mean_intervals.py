@@ -44,15 +44,15 @@ LAWS = {
 @pytest.mark.parametrize(("n", "epsilon"), [(1_000, 1.0), (20_000, 0.1)])
 @pytest.mark.parametrize("law", LAWS)
 def test_intervals_hold_the_mean(law, n, epsilon):
-    """30 intervals of 95 % each; three or more miss by chance in 19 of 100 laws, six in 3e-3."""
+    """20 intervals of 95 % each; two or more miss by chance in 26 of 100 laws, five in 3e-3."""
     inside = 0
-    for seed in range(30):
+    for seed in range(20):
         x = LAWS[law](np.random.default_rng(seed), n)
         found = private_mean(x, epsilon=epsilon, noise="simulated", random_state=seed)
         low, high = found.conf_int(sampling=False)
         inside += low <= x.mean() <= high
         assert found.reliable == math.isfinite(high - low) == math.isfinite(found.std)
-    assert inside >= 25
+    assert inside >= 16
 
 
 def test_a_range_goes_on_where_many_octaves_hold_more_than_noise():
@@ -89,22 +89,22 @@ RESTS = {
 
 
 @pytest.mark.parametrize(("n", "epsilon"), [(1_000, 0.1), (1_000, 1.0), (2_000, 1.0)])
-@pytest.mark.parametrize("share", [0.7, 0.9, 0.99])
 @pytest.mark.parametrize("rest", RESTS)
-def test_what_noise_hides_beside_a_spike_is_held_or_told(rest, share, n, epsilon):
+def test_what_noise_hides_beside_a_spike_is_held_or_told(rest, n, epsilon, half):
     """Of -1 in 90 %, the rest 50 on average, all intervals ended near -1, and were "reliable".
 
     Of ten intervals of 95 % three miss the mean with a chance of .011, if they are all closed.
     """
-    held = 0
-    for seed in range(10):
-        rng = np.random.default_rng(seed)
-        x = np.where(rng.random(n) < share, -1.0, RESTS[rest](rng, n))
-        found = private_mean(x, epsilon=epsilon, noise="simulated", random_state=seed)
-        low, high = found.conf_int(sampling=False)
-        held += low <= x.mean() <= high
-        assert found.reliable == math.isfinite(high - low)
-    assert held >= 8
+    for share in (0.7, 0.99) if half else (0.9,):
+        held = 0
+        for seed in range(10):
+            rng = np.random.default_rng(seed)
+            x = np.where(rng.random(n) < share, -1.0, RESTS[rest](rng, n))
+            found = private_mean(x, epsilon=epsilon, noise="simulated", random_state=seed)
+            low, high = found.conf_int(sampling=False)
+            held += low <= x.mean() <= high
+            assert found.reliable == math.isfinite(high - low)
+        assert held >= 8
 
 
 @pytest.mark.parametrize("law", ["normal", "exponential", "lognormal"])
