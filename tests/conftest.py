@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 os.environ.setdefault("NUMBA_NUM_THREADS", "2")
+# Nor do sums start threads of their own, but in tests that say how many: every sweep would.
+os.environ.setdefault("PRIVTAIL_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Many tests start an interpreter: without compiled files each would compile all sources anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
