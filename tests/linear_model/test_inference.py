@@ -44,14 +44,14 @@ def drawn(kind, seed, n=20_000):
 
 @pytest.mark.parametrize("kind", ["numbers", "huber", "labels", "counts"])
 def test_intervals_hold_the_slopes_of_the_population(kind):
-    """25 tables of 4 slopes: fewer than 88 of 100 by chance 2e-3, if they hold 95 % just so."""
+    """15 tables of 4 slopes: fewer than 52 of 60 by chance 3e-3, if they hold 95 % just so."""
     held = []
-    for seed in range(25):
+    for seed in range(15):
         X, y, w, make = drawn(kind, seed)
         model = make(epsilon=5.0, noise="simulated", random_state=seed).fit(X, y)
         low, high = model.conf_int().reshape(4, 2).T
         held.append((low <= w) & (w <= high))
-    assert np.mean(held) >= 0.88
+    assert np.sum(held) >= 52
 
 
 def test_the_noise_alone_is_no_interval_for_a_population():
