@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 
@@ -247,6 +248,7 @@ def test_the_score_of_counts_is_that_of_scikit_learn(records):
     search = PrivateSearchCV(DPPoissonRegressor(), {"alpha": [0.0]}, trials=1, **SIMULATED)
     search.fit(X, counts)
     assert search.score(X, counts) == search.best_estimator_.score(X, counts)
+    assert math.isnan(model.score(X, np.full(len(X), 2.0)))  # it was a ZeroDivisionError
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any, Self
 
 import numpy as np
@@ -159,6 +160,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         Returns
         -------
         float
+            D^2 of targets that are all equal is NaN.
 
         Raises
         ------
@@ -170,4 +172,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         power, score = self.variance_power, r2_score
         if power is not None:
             score = functools.partial(d2_tweedie_score, power=power)
-        return float(score(y, self.predict(X), sample_weight=sample_weight))
+        predicted = self.predict(X)
+        try:
+            return float(score(y, predicted, sample_weight=sample_weight))
+        except ZeroDivisionError:  # of deviance: all targets are equal
+            return math.nan
