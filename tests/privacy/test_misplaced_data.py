@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from scipy import sparse
 
 import privtail
 from privtail import DPScaler, Ledger
@@ -155,3 +156,30 @@ def test_a_refusal_shows_a_number_or_a_text() -> None:
         DPLinearRegression(epsilon=1).plan(-1, 3)
     with pytest.raises(InvalidInput, match=r"got 'one'\."):
         privtail.private_mean(np.ones(30), epsilon="one")  # type: ignore[arg-type]
+
+
+SPARSE: dict[str, Callable[[Any], Any]] = {
+    "fit": lambda Z: DPRidge(epsilon=1).fit(Z, COST),
+    "target": lambda Z: DPRidge(epsilon=1).fit(X, Z),
+    "predict": FITTED.predict,
+    "model": lambda Z: FITTED.to_model().predict(Z),
+    "mean": lambda Z: privtail.private_mean(Z, epsilon=1),
+    "scaler": lambda Z: DPScaler(epsilon=1).fit(Z),
+    "summarize": lambda Z: privtail.summarize(Z, epsilon=1),
+    "quantile": lambda Z: privtail.private_quantile(Z, 0.5, epsilon=1),
+    "evaluate": lambda Z: privtail.evaluate(FITTED, Z, COST, epsilon=1),
+    "groups": lambda Z: privtail.private_mean(COST, epsilon=1, groups=Z, max_rows=1),
+}
+
+
+@pytest.mark.parametrize("call", SPARSE)
+@pytest.mark.parametrize("kind", [sparse.dok_array, sparse.dok_matrix])
+def test_a_sparse_matrix_that_is_a_dict_is_refused_by_its_class(kind: Any, call: str) -> None:
+    """Its keys, the places of the cells that are not zero, were taken for names of columns."""
+    said = []
+    for cells in (CELLS, np.where(CELLS > 2.5, CELLS, 0.0), np.zeros_like(CELLS)):
+        with pytest.raises(InvalidInput) as caught:
+            SPARSE[call](kind(cells[:, None]))
+        said.append(str(caught.value))
+    assert len(set(said)) == 1
+    assert str(SECRET) not in said[0]

@@ -32,6 +32,13 @@ def without_max_rows() -> InvalidInput:
     )
 
 
+def not_csr() -> InvalidInput:
+    """A sparse matrix of another format."""
+    return InvalidInput(
+        "A sparse matrix must be a CSR matrix of SciPy: use scipy.sparse.csr_array(X)."
+    )
+
+
 def repeated(names: Iterable[object]) -> InvalidInput:
     """Two columns of one name."""
     name, _ = Counter(map(str, names)).most_common(1)[0]

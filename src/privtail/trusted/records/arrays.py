@@ -149,6 +149,8 @@ def require_read(values: Any) -> None:
     """
     if isinstance(values, np.ma.MaskedArray):
         raise containers.masked()
+    if isinstance(values, Mapping) and hasattr(type(values), "tocsr"):  # DOK; its keys are private
+        raise containers.not_csr()
     library = room(values)
     if library in LIBRARIES and home(type(values)) not in LIBRARIES:
         kind = next(one for one in type.mro(type(values)) if home(one) in LIBRARIES)

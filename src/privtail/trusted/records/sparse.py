@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
+from privtail.schema.containers import not_csr
 from privtail.trusted import kernels
 from privtail.trusted.exactly import is_one_of
 from privtail.trusted.private_rows import PrivateRows
@@ -30,14 +31,11 @@ class Sparse(PrivateRows):
 
     def __init__(self, X: Any) -> None:
         if not is_one_of(X, (sp.csr_matrix, sp.csr_array)):
-            raise InvalidInput(
-                "A sparse matrix must be a CSR matrix of SciPy: use scipy.sparse.csr_array(X)."
-            )
+            raise not_csr()
         self._X: Any = X
         if self._X.dtype.kind not in "fiub":
             raise InvalidInput(f"X must hold numbers, got {self._X.dtype}.")
-        self.n: int = self._X.shape[0]
-        self.d: int = self._X.shape[1]
+        self.n, self.d = self._X.shape
         if not _well_formed(self._X):
             raise InvalidInput(
                 "This CSR matrix is malformed: column indices outside its width, row pointers "
