@@ -48,6 +48,9 @@ N = 600
 FEATURES = ["a", "b", "c"]
 CUTS = {1: [0, N], 2: [0, 250, N], 7: [0, 0, 1, 90, 90, 400, 599, N]}
 """Ends of partitions; some of the seven are empty, or of one row."""
+every_cut = pytest.mark.parametrize(
+    "ends", [pytest.param(CUTS[k], id=str(k), marks=[pytest.mark.slow] * (k == 2)) for k in CUTS]
+)
 SECRET = "planted-cell"  # noqa: S105  a cell that must not show
 
 
@@ -77,7 +80,7 @@ def options(**others: Any) -> dict[str, Any]:
     return {"epsilon": 2.0, "noise": "simulated", "random_state": 0, **others}
 
 
-@pytest.mark.parametrize("ends", CUTS.values(), ids=CUTS)
+@every_cut
 def test_bits_of_a_frame(client: Any, ends: list[int]) -> None:
     here, away = rows(), spread_out(rows(), ends)
     expected = DPLinearRegression(**options()).fit(here[FEATURES], here["cost"])
@@ -250,7 +253,7 @@ def of_persons() -> pd.DataFrame:
     return frame.assign(name=frame["person"].map("p{}".format, na_action="ignore"))
 
 
-@pytest.mark.parametrize("ends", CUTS.values(), ids=CUTS)
+@every_cut
 def test_bits_of_persons(client: Any, ends: list[int]) -> None:
     here, model = of_persons(), DPLinearRegression(**options(), max_rows=3)
     away = spread_out(here, ends)

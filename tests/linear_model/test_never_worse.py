@@ -79,12 +79,11 @@ TABLES = {
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_on_hard_tables(table):
+def test_on_hard_tables(table, half):
     """Lines that are wrong where features are large (``two values``) are the worst."""
-    for n, epsilons in ((2_000, (0.1, 1.0)), (20_000, (0.05, 1.0))):
+    for n, epsilons in ((2_000, (0.1, 1.0)), (20_000, (1.0, 0.05))):
         X, y = TABLES[table](*heavy(n, 0))
-        for epsilon in epsilons:
-            assert ratio(X, y, epsilon) < 1.8
+        assert ratio(X, y, epsilons[half]) < 1.8
 
 
 @pytest.mark.parametrize("algorithm", sorted(set(NAMES) - {"sample-and-aggregate"}))
@@ -205,7 +204,9 @@ def deviance(counts, mean):
     return 2 * np.mean(xlogy(counts, counts / mean) - counts + mean)
 
 
-@pytest.mark.parametrize(("level", "spread"), [(3.0, 1.5), (50.0, 1.5)])
+@pytest.mark.parametrize(
+    ("level", "spread"), [(3.0, 1.5), pytest.param(50.0, 1.5, marks=pytest.mark.slow)]
+)
 def test_the_constant_of_overdispersed_counts_is_near_their_mean(level, spread):
     """Cell by cell little shows but zeros, or a run of cells: noise is no part of it.
 

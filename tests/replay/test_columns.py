@@ -460,7 +460,31 @@ def test_every_column_of_exposures(column: str) -> None:
         assert told_apart("exposure", column, base, TELLING) == []
 
 
-@pytest.mark.parametrize("column", [name for name in COLUMNS if name not in UNTYPED])
+OF_TRUTHS = {
+    "bool", "pandas boolean", "pandas category of truths", "array of pandas",
+    "pandas index of truths", "polars Boolean", "arrow bool",
+}  # fmt: skip
+"""Containers that are of truths whatever they hold."""
+ALIKE = {
+    "float64",
+    "float32",
+    "pandas",
+    "pandas frame",
+    "arrow double",
+    "polars Float64",
+    "records",
+}
+"""One container of every library, of which rows are taken as of its others."""
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name not in OF_TRUTHS | ALIKE))
+        for name in COLUMNS
+        if name not in UNTYPED
+    ],
+)
 def test_parts_of_every_column(column: str) -> None:
     """Rows that are taken of a column of truths kept no type of their own: a gap was refused."""
     assert told_apart("parts", column, "truths", ("none", "nan")) == []
