@@ -166,6 +166,23 @@ def test_standard_errors_hold_at_any_size():
     assert model.coef_sampling_std_ == pytest.approx(math.sqrt(0.5 / len(X)), rel=0.35)
 
 
+def test_a_rate_in_place_of_counts_is_warned_of():
+    """Its slopes are zero, and the only advice was more rows or a larger epsilon."""
+    rng = np.random.default_rng(0)
+    X, people = rng.normal(size=(20_000, 3)), rng.lognormal(9, 0.5, 20_000)
+    cases = rng.poisson(people * 1e-3 * np.exp(X @ [0.4, -0.3, 0.0]))
+    rare = rng.poisson(np.full(20_000, 0.02))
+    for seed in range(3):
+        model = DPPoissonRegressor(noise="simulated", random_state=seed)
+        with pytest.warns(AccuracyWarning, match="multiply a rate by a public number"):
+            assert not model.fit(X, cases / people).coef_.any()
+        for target, exposure in ((cases, people), (1_000 * cases / people, None), (rare, None)):
+            with warnings.catch_warnings(record=True) as found:
+                warnings.simplefilter("always")
+                model.fit(X, target, exposure=exposure)
+            assert not any("no count is" in str(one.message) for one in found)
+
+
 def test_a_search_scores_amounts():
     X, y, _ = drawn("severity", n=5_000)
     search = PrivateSearchCV(

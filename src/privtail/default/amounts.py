@@ -13,7 +13,7 @@ from privtail.default.fit import Fit
 from privtail.default.intercept import MeanDerivative, signed_log
 from privtail.domains import Multiple
 from privtail.losses import POISSON_MARGIN, AmountLoss, PoissonLoss, SquaredLoss
-from privtail.summaries.amounts import COUNT_CELLS, AmountHistogram
+from privtail.summaries.amounts import COUNT_CELLS, RATES, AmountHistogram
 from privtail.summaries.histograms import usable_rows
 from privtail.trusted.events import Event, Plan, Round, compose
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -97,8 +97,9 @@ class StartAtMeanAmount:
         fit.dispersion = 1 / size if whole else amounts.dispersion(size, clip)
         fit.exposure = exposures.mean or 1.0 if exposures else 1.0
         fit.min_threshold = amounts.min_threshold(size, fit.tuning.clipped_fraction)
-        too_large = math.log(top) > POISSON_MARGIN
-        fit.notes = (NONE_DETECTED,) * (not amounts.positive) + (TOO_LARGE,) * too_large
+        fit.notes = (NONE_DETECTED,) * (not amounts.positive)
+        fit.notes += (TOO_LARGE,) * (math.log(top) > POISSON_MARGIN)
+        fit.notes += (RATES,) * (whole and amounts.below_one)
         if not (whole or amounts.positive):
             fit.standard = fit.standard.only(np.zeros(fit.problem.d, np.bool_))
 

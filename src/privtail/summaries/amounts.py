@@ -16,7 +16,13 @@ COUNT_CELLS = Cells(np.append(-1.0, 2.0 ** (np.arange(-63, 65) - 0.5)), zero=1)
 """Public cells for counts and amounts: below -1, up to 2^-63.5, and around every power of two."""
 
 _EDGES = COUNT_CELLS.edges
+_ONE = int(np.searchsorted(_EDGES, 1.0))
 _MIDDLES = np.concatenate([[0.0, 0.0], _EDGES[1:-1] * math.sqrt(2), _EDGES[-1:]])
+
+RATES = (
+    "All targets that were detected are below 1, and no count is. Where they are so small, noise "
+    "hides effects: give counts with their exposure, or multiply a rate by a public number."
+)
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,11 @@ class AmountHistogram:
     def positive(self) -> bool:
         """Whether any amount above zero was detected."""
         return bool(self.counts[2:].any())
+
+    @property
+    def below_one(self) -> bool:
+        """Whether amounts above zero were detected, and none of 1 or more."""
+        return self.positive and not self.counts[_ONE:].any()
 
     @property
     def parts(self) -> Doubles:
