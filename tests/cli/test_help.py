@@ -188,3 +188,11 @@ def test_theory_says_what_runs_a_mean(shell):
     words = ("--n", 10_000, "--d", 3, "--epsilon", 1)
     assert "privtail mean --method truncated" in shell("theory", "truncated-mean", *words).stdout
     assert "run by" not in shell("theory", "catoni-descent", *words).stdout
+
+
+@pytest.mark.parametrize(("epsilon", "decide"), [(0.1, False), (10, True)])
+def test_theory_says_where_a_promise_is_below_what_is_possible(shell, epsilon, decide):
+    """At epsilon 10 it printed 8e-09 beside a least risk of 1.05e-05, and no word."""
+    words = ("--n", 100_000, "--d", 2, "--epsilon", epsilon)
+    said = " ".join(shell("theory", "sample-and-aggregate", *words).stdout.split())
+    assert ("constants and logarithms that both omit decide here" in said) is decide

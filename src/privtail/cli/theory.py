@@ -81,5 +81,8 @@ def _least(promise: Promise, setting: Setting) -> str:
     """A lower bound for every method, where one is known for moments of this order."""
     if promise.least is None or setting.moments > 2:
         return ""
-    value = f"{promise.least.bound(setting):.3g}, with constants 1"
-    return f"{value}: {promise.least.formula} ({promise.least.theorem})"
+    least = promise.least.bound(setting)
+    found = f"{least:.3g}, with constants 1: {promise.least.formula} ({promise.least.theorem})"
+    if least > promise.bound(setting):
+        found += "; more than is promised, so constants and logarithms that both omit decide here"
+    return found
