@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -10,7 +11,6 @@ from typing import Any, NoReturn
 from privtail.errors import BudgetExceeded, NotPlanned, NotReleased
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.entries import Amount, Unit
-from privtail.trusted.opening import require_payer
 
 
 class Allowance:
@@ -19,10 +19,9 @@ class Allowance:
     Formal guarantee
     ----------------
     Admits plans of at most ``rho`` in total, in zCDP without slack (a zCDP filter, as in `Ledger`;
-    the sum is exact). Plans must have the neighbours and the unit of the search: one row, or one
-    person of those with ``seats``, whose rows are the only ones that the curator may hold. A trial
-    without an admitted plan fails. Its noise is exact if ``exact``. A copy is the same allowance.
-    It admits nothing in another process than its ``payer``.
+    the sum is exact), in the process ``payer``. Plans must have the neighbours and the unit of the
+    search: one row, or one person of those with ``seats``, whose rows are the only ones that the
+    curator may hold. A trial without an admitted plan fails. Noise is exact if ``exact``.
     """
 
     def __init__(
@@ -71,3 +70,9 @@ class Allowance:
     def spent(self) -> bool:
         """Whether a plan was admitted."""
         return self._used is not None
+
+
+def require_payer(process: int) -> None:
+    """Refuse to go on in another process than this one, which has paid."""
+    if process != os.getpid():
+        raise NotPlanned("A forked process cannot release what its parent has paid for.")

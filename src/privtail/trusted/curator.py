@@ -59,7 +59,7 @@ from privtail.losses import AnyLoss, GeneralLoss, TruncatedLoss
 from privtail.schema.containers import named_column, without_groups, without_max_rows
 from privtail.schema.encoding import PLAIN, Encoding
 from privtail.trusted.accountants import cost
-from privtail.trusted.allowance import Allowance
+from privtail.trusted.allowance import Allowance, require_payer
 from privtail.trusted.batch import Batch
 from privtail.trusted.budget import ROW, Budget, protected
 from privtail.trusted.dataset import Dataset
@@ -69,7 +69,7 @@ from privtail.trusted.exactly import is_one_of
 from privtail.trusted.ledger import Ledger
 from privtail.trusted.maps import FeatureMap
 from privtail.trusted.mechanisms.samplers import ExactSampler, Sampler
-from privtail.trusted.opening import Opening, require_payer
+from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
 from privtail.trusted.records import is_file, opened
 from privtail.trusted.records.persons import Persons, Seats, rows_of_sampled, sample_mask

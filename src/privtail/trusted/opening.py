@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 from privtail.errors import NotPlanned, NotReleased
+from privtail.trusted.allowance import require_payer
 from privtail.trusted.events import SMOOTH, Event
 from privtail.trusted.mechanisms.samplers import Sampler
 
@@ -80,12 +81,6 @@ class Opening:
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("The right to release cannot be pickled or copied.")
-
-
-def require_payer(process: int) -> None:
-    """Refuse to go on in another process than this one, which has paid."""
-    if process != os.getpid():
-        raise NotPlanned("A forked process cannot release what its parent has paid for.")
 
 
 def _pays_for(planned: Event, event: Event) -> bool:
