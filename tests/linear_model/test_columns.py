@@ -41,12 +41,13 @@ def frame():
 
 
 def checks():
-    for epsilon in (1e4, math.inf):
+    for private, epsilon in enumerate((math.inf, 1e4)):
         for kind in COLUMNS:
             model = kind(epsilon=epsilon, invalid="raise", **SIMULATED)
-            for estimator, check in estimator_checks_generator(model):
+            for place, (estimator, check) in enumerate(estimator_checks_generator(model)):
                 title = f"{kind.__name__}-{epsilon:g}-{check.func.__name__}"
-                yield pytest.param(estimator, check, id=title)
+                marks = [pytest.mark.slow] * ((private + place) % 2)
+                yield pytest.param(estimator, check, id=title, marks=marks)
 
 
 @pytest.mark.filterwarnings("ignore")

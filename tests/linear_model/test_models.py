@@ -18,7 +18,7 @@ import pytest
 import sklearn
 from scipy import sparse
 from scipy.optimize import minimize
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.linear_model import (
     ElasticNet,
     GammaRegressor,
@@ -70,6 +70,10 @@ SIMULATED = {"noise": "simulated", "random_state": 0}
 FREE = {"epsilon": math.inf, **SIMULATED}
 EVERY = {**MODELS, "generalized": DPGeneralizedLinearEstimator}
 every_model = pytest.mark.parametrize("name", EVERY)
+some_models = pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (k % 2)) for k, n in enumerate(EVERY)]
+)
+"""Every second model by `make test`, where nothing of a model's own is tried."""
 
 
 @pytest.fixture(scope="module")
@@ -112,16 +116,20 @@ ONCE = {
     1e4: ("linear", "lad", "quantile", "poisson", "gamma", "generalized", "logistic", "sparse"),
     math.inf: ("ridge", "lasso", "elastic-net", "huber", "tweedie", "sparse-logistic"),
 }
-"""Where `make test` checks each model: privately, or, of those that differ little, without."""
+"""Where `make test` checks each model: privately, or, of those that differ little, without.
+
+Regressors that follow each other get the two halves of the checks: half of them try each check.
+"""
 
 
 def checks():
     for epsilon, quick in ONCE.items():
-        for name, kind in EVERY.items():
+        for own, (name, kind) in enumerate(EVERY.items()):
             model = kind(epsilon=epsilon, invalid="raise", **SIMULATED)
-            for estimator, check in estimator_checks_generator(model):
+            for place, (estimator, check) in enumerate(estimator_checks_generator(model)):
                 title = f"{name}-{epsilon:g}-{check.func.__name__}"
-                marks = [pytest.mark.slow] * (name not in quick)
+                later = not is_classifier(model) and (own + place) % 2
+                marks = [pytest.mark.slow] * bool(name not in quick or later)
                 yield pytest.param(estimator, check, id=title, marks=marks)
 
 
@@ -311,7 +319,7 @@ def test_private_fit_statement_plan_and_json(table, name, tmp_path):
     assert np.array_equal(again.predict(frame), model.predict(frame))
 
 
-@every_model
+@some_models
 def test_containers_give_one_model(table, name):
     X, targets = table
     X = np.round(X * 64) / 64
@@ -363,7 +371,7 @@ def searched(table, name, ledger):
 
 
 @pytest.mark.usefixtures("simulated_is_booked")
-@every_model
+@some_models
 def test_clone_pipeline_and_grid_share_a_ledger(table, name):
     ledger = Ledger(epsilon=100.0, delta=1e-3)
     searched(table, name, ledger)

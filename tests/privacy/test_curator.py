@@ -931,7 +931,7 @@ def neighbours_of(x: np.ndarray, y: np.ndarray) -> list[tuple[np.ndarray, np.nda
 @pytest.mark.parametrize("storage", ["dense", "csr"])
 @pytest.mark.parametrize("name", JOBS)
 def test_equal_releases_on_neighbouring_data_give_equal_everything(
-    name: str, storage: str, monkeypatch: pytest.MonkeyPatch
+    name: str, storage: str, half: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make = sp.csr_matrix if storage == "csr" else np.asarray
     if (name, storage) == ("private_mean coinpress", "csr"):
@@ -941,7 +941,8 @@ def test_equal_releases_on_neighbouring_data_give_equal_everything(
     reference, tape = taped(monkeypatch, JOBS[name], (make(X), Y), None)
     assert tape.drawn
     assert [c for c in tape.calls if c[0] == "charge"]
-    for x2, y2 in neighbours_of(X, Y)[: 2 if storage == "csr" else None]:
+    first = (list(JOBS).index(name) + half) % 2
+    for x2, y2 in neighbours_of(X, Y)[first : 2 if storage == "csr" else None : 2]:
         found, again = taped(monkeypatch, JOBS[name], (make(x2), y2), tape.drawn)
         assert again.calls == tape.calls
         for a, b in zip(reference, found, strict=True):

@@ -54,7 +54,14 @@ def fits(X: Any, y: Any) -> dict[str, Any]:
     )
 
 
-@pytest.mark.parametrize("name", [*MODELS, *NAMES, "mean", "DPMean", "DPScaler"])
+LATER = set(sorted(NAMES)[::2]) | {"sample-and-aggregate"}
+"""Published algorithms that `make check` tries, which take the questions that others take, too."""
+
+
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=[pytest.mark.slow] * (name in LATER))
+    for name in (*MODELS, *NAMES, "mean", "DPMean", "DPScaler")
+])  # fmt: skip
 def test_no_error_state_ends_a_fit(name: str, odd: Any) -> None:
     """`seterr(all="raise")` ended fits at an underflow, some of which depend on a record."""
     with warnings.catch_warnings():
