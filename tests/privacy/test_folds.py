@@ -14,9 +14,8 @@ import pytest
 from privtail import Ledger, PrivateSearchCV, cross_validate, progress
 from privtail.errors import BudgetExceeded, InvalidInput, NotPlanned
 from privtail.linear_model import DPLinearRegression
-from privtail.trusted import allowance as allowances
 from privtail.trusted import folds as folding
-from privtail.trusted import opening, row_errors
+from privtail.trusted import row_errors
 from privtail.trusted.accountants import cost
 from privtail.trusted.accounting.curves import ZeroConcentratedDP
 from privtail.trusted.allowance import Allowance
@@ -26,6 +25,7 @@ from privtail.trusted.events import Round
 from privtail.trusted.folds import Folds
 from privtail.trusted.records.persons import Seats
 from privtail.trusted.row_errors import FoldedModel, LinearModel, Predicted
+from tests.privacy.forks import outcome_of_child, unchecked
 
 ODD = [1e308, -1e308, 5e-324, 0.0, math.nan, math.inf, -math.inf, 3.0]
 N, K = 30, 3
@@ -148,24 +148,17 @@ def test_a_child_answers_nothing_that_its_parent_has_paid_for(
 ) -> None:
     """A display of progress that forked gave two cross-validations for the price of one."""
     if not checked:
-        for module in (allowances, opening):
-            monkeypatch.setattr(module, "require_payer", lambda process: None)
-    children: list[int] = []
+        unchecked(monkeypatch)
 
-    def fork(done: int, planned: int, stage: str) -> None:
-        if done == fold and not children:
-            children.append(os.fork())
+    def run_watched(fork: Callable[[], None]) -> None:
+        def watch(done: int, planned: int, stage: str) -> None:
+            if done == fold:
+                fork()
 
-    refused = False
-    try:
-        with progress.watching(fork):
+        with progress.watching(watch):
             run(dealt(*records()), {}, rho=1e-4)
-    except NotPlanned:
-        refused = True
-    if children == [0]:
-        os._exit(int(refused))
-    assert not refused
-    assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == checked
+
+    assert outcome_of_child(run_watched) == checked
 
 
 def test_a_record_is_in_all_fits_but_that_of_its_own_fold() -> None:

@@ -6,6 +6,7 @@ import math
 import os
 import pickle
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -40,8 +41,6 @@ from privtail.linear_model import (
 from privtail.losses import AbsoluteLoss, CustomLoss, PoissonLoss
 from privtail.robust_means import BoundedMean, ClampedMean
 from privtail.statement import Statement, verify
-from privtail.trusted import allowance as allowances
-from privtail.trusted import opening
 from privtail.trusted.accountants import cost
 from privtail.trusted.accounting.curves import GaussianDP
 from privtail.trusted.allowance import Allowance
@@ -57,6 +56,7 @@ from privtail.trusted.problem import Problem
 from privtail.trusted.records.persons import Persons
 from privtail.trusted.sampling import DisjointParts, PoissonBatches
 from privtail.trusted.search import BestTrial, Found, Score, TrialSearch, best_of
+from tests.privacy.forks import outcome_of_child, unchecked
 
 SIMULATED = {"noise": "simulated", "random_state": 0}
 
@@ -325,29 +325,21 @@ def test_a_child_finds_nothing_that_its_parent_has_paid_for(
 ) -> None:
     """A fit that forked before its charge, or after it, found two outcomes for one charge."""
     if not checked:
-        for module in (allowances, opening):
-            monkeypatch.setattr(module, "require_payer", lambda process: None)
-    children: list[int] = []
+        unchecked(monkeypatch)
 
-    def forking(which: int, part: Any, allowance: Allowance, seed: int) -> Any:
-        if before and not children:
-            children.append(os.fork())
-        allowance.reserve(
-            label="", epsilon=0.0, delta=0.0, neighbours="replace_one", plan=[], rho=0.0
-        )
-        if not children:
-            children.append(os.fork())
-        return which, np.zeros((2, 1)), ENDLESS
+    def run(fork: Callable[[], None]) -> None:
+        def forking(which: int, part: Any, allowance: Allowance, seed: int) -> Any:
+            if before:
+                fork()
+            allowance.reserve(
+                label="", epsilon=0.0, delta=0.0, neighbours="replace_one", plan=[], rho=0.0
+            )
+            fork()
+            return which, np.zeros((2, 1)), ENDLESS
 
-    refused = False
-    try:
         searched(np.zeros(50), 0, fit=forking)
-    except NotPlanned:
-        refused = True
-    if children == [0]:
-        os._exit(int(refused))
-    assert not refused
-    assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == checked
+
+    assert outcome_of_child(run) == checked
 
 
 def test_parts_are_disjoint_and_public() -> None:
