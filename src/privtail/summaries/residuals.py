@@ -41,11 +41,13 @@ class ResidualHistogram:
     counts : (cells,) counts; 0 where noise hides them.
     part : the part of the n rows that counts; 1 unless it is surely less.
     deviation : the standard deviation of the noise in ``part``; 0 if that is 1.
+    bound : the largest size that the loss has; many residuals may have just this size.
     """
 
     counts: Doubles
     part: float = 1.0
     deviation: float = 0.0
+    bound: float = math.inf
 
     @classmethod
     def unknown(cls) -> Self:
@@ -69,7 +71,8 @@ class ResidualHistogram:
         counts = batch.derivative_norms(plain, w, _EDGES).release(noise)
         std, n = _event(noise, batch.problem).std, batch.problem.n
         part, deviation = usable_rows(counts, std, n)
-        return cls(Histogram(counts, SIZE_CELLS, std).above_noise(n), part, deviation)
+        shown = Histogram(counts, SIZE_CELLS, std).above_noise(n)
+        return cls(shown, part, deviation, plain.lipschitz)
 
     @property
     def parts(self) -> Doubles:
@@ -86,8 +89,13 @@ class ResidualHistogram:
         return float(self.parts @ _ENDS**2)
 
     def unclipped(self, threshold: float) -> float:
-        """The part of the sizes below a threshold, `LEAST_UNCLIPPED` or more."""
-        return max(float(self.parts[self.middles < threshold].sum()), LEAST_UNCLIPPED)
+        """The part of the sizes below a threshold, `LEAST_UNCLIPPED` or more.
+
+        A cell counts by its middle. If clipped sizes may be in the cell of the threshold, because
+        the loss has no larger ones, that cell does not count.
+        """
+        whole = _ENDS <= threshold if threshold >= self.bound else self.middles < threshold
+        return max(float(self.parts[whole].sum()), LEAST_UNCLIPPED)
 
     def quantile(self, part: float) -> float:
         """The lowest edge below which this part of the sizes above zero lies; inf without any."""
