@@ -1,12 +1,13 @@
 """How often intervals of slopes hold where residuals are as in real tables.
 
-    python -m benchmarks.populations run [FITS] [--tables TABLE ...]
+    python -m benchmarks.populations run [FITS] [--tables TABLE ...] [--heteroscedastic]
     python -m benchmarks.populations page
 
 A *population* is a real table, or 200,000 rows that were drawn once. Every fit has rows of it that
 are drawn with replacement, and new (simulated) noise. ``run`` adds a line to
 ``benchmarks/results/populations.csv`` for each population, number of rows and epsilon; a line of so
-many fits that is there is not measured again. ``refused`` counts fits without an interval.
+many fits that is there is not measured again. Models have ``heteroscedastic=True`` if it is asked
+for, of numeric targets. ``refused`` counts fits without an interval.
 ``held`` is the part of the intervals of 95 % that hold the slopes of least squares on the whole
 population (of labels, those of maximum likelihood), and ``least`` the part of the slope that does
 worst. ``clipped`` and ``clipped_least`` are the same for the slopes at which the clipped gradient
@@ -138,9 +139,11 @@ def clipped_slopes(slopes: FittedSlopes, X: Doubles, y: Doubles) -> Doubles:
     return np.asarray(w[:-1] * seen.scales)
 
 
-def measured(name: str, n: int, epsilon: float, fits: int) -> dict[str, Any]:
+def measured(name: str, n: int, epsilon: float, heteroscedastic: bool, fits: int) -> dict[str, Any]:
     """A line of the results."""
     X, y, w, kind = population(name)
+    if heteroscedastic:
+        kind = partial(kind, heteroscedastic=True)
     held, clipped, errors, halves = [], [], [], []
     for seed in range(fits):
         drawn = np.random.default_rng(seed).integers(len(y), size=n)
@@ -155,7 +158,8 @@ def measured(name: str, n: int, epsilon: float, fits: int) -> dict[str, Any]:
             clipped.append((low <= own) & (own <= high))
         errors.append(np.ravel(model.coef_) - w)
         halves.append((high - low) / 2 / 1.96)
-    cell = {"table": name, "n": n, "epsilon": epsilon, "fits": fits, "refused": fits - len(held)}
+    cell = {"table": name, "n": n, "epsilon": epsilon, "heteroscedastic": heteroscedastic}
+    cell |= {"fits": fits, "refused": fits - len(held)}
     if not held:
         return cell
     width = np.median(halves, axis=0) / np.sqrt(np.mean(np.square(errors), axis=0))
@@ -168,18 +172,48 @@ def measured(name: str, n: int, epsilon: float, fits: int) -> dict[str, Any]:
     return cell
 
 
-def run(fits: int, tables: list[str]) -> None:
+def run(fits: int, tables: list[str], heteroscedastic: bool) -> None:
     """Measure the cells that are not in the file with so many fits."""
     warnings.simplefilter("ignore", AccuracyWarning)
     cells = (
-        {"table": name, "n": n, "epsilon": e} for name in tables for n in ROWS for e in BUDGETS
+        {"table": name, "n": n, "epsilon": e, "heteroscedastic": heteroscedastic}
+        for name in tables
+        for n in ROWS
+        for e in BUDGETS
+        if not (heteroscedastic and name == "income")
     )
     measure_missing(RESULTS, cells, fits, measured)
 
 
 def page(text: str, cells: pd.DataFrame) -> str:
-    """The page with its table anew."""
-    return filled(text, lambda _: _table(cells), "populations")
+    """The page with its tables anew."""
+    equal, unequal = (cells[cells["heteroscedastic"] == own] for own in (False, True))
+    text = filled(text, lambda _: _table(equal), "populations")
+    return filled(text, lambda _: _beside(equal, unequal), "heteroscedastic")
+
+
+def _beside(equal: pd.DataFrame, unequal: pd.DataFrame) -> Iterator[str]:
+    """A row by population and number of rows: the worst slope and the width, without and with."""
+    heads = [f"{what}, ε = {e:g}" for what in ("worst slope", "width") for e in BUDGETS]
+    yield f"| table | rows | {' | '.join(heads)} |"
+    yield "|---|" + "---|" * (1 + len(heads))
+    key = ["table", "n", "epsilon"]
+    both = equal.merge(unequal, on=key, suffixes=("", " with")).set_index(key)
+    for name in POPULATIONS:
+        for n in ROWS:
+            if any((name, n, e) not in both.index for e in BUDGETS):
+                continue
+            lines = [both.loc[name, n, e] for e in BUDGETS]
+            shown = [_change(line, "clipped_least", 100, " %") for line in lines]
+            shown += [_change(line, "width", 1, "") for line in lines]
+            yield f"| {name} | {n:,} | {' | '.join(shown)} |"
+
+
+def _change(line: pd.Series, key: str, times: float, unit: str) -> str:
+    """A number without, and with what the fit allows for."""
+    digits = 0 if times > 1 else 2
+    pair = (f"{times * line[k]:.{digits}f}{unit}" for k in (key, f"{key} with"))
+    return "–" if np.isnan(line[key]) or np.isnan(line[f"{key} with"]) else " → ".join(pair)
 
 
 def _table(cells: pd.DataFrame) -> Iterator[str]:
@@ -213,10 +247,11 @@ def main() -> None:
     measure.add_argument("fits", type=int, nargs="?", default=60)
     measure.add_argument("--tables", nargs="+", choices=list(POPULATIONS),
                          default=list(POPULATIONS), metavar="TABLE")  # fmt: skip
+    measure.add_argument("--heteroscedastic", action="store_true")
     commands.add_parser("page")
     asked = parser.parse_args()
     if asked.command == "run":
-        run(asked.fits, asked.tables)
+        run(asked.fits, asked.tables, asked.heteroscedastic)
     else:
         text = page(PAGE.read_text(encoding="utf-8"), pd.read_csv(RESULTS))
         PAGE.write_text(text, encoding="utf-8")

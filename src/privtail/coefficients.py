@@ -46,7 +46,8 @@ CLIPPED = (
     "Long residuals were clipped, and these intervals are for slopes of clipped residuals. Where "
     "residuals are skewed or an effect is not linear, slopes without clipping differ, and "
     "intervals need not hold them. An interval is too narrow where residuals spread more with its "
-    "feature, or where the feature is nearly a copy or a sum of others."
+    "feature, unless the fit allowed for that (heteroscedastic=True), or where the feature is "
+    "nearly a copy or a sum of others."
 )
 CURVED = (
     "Long rows were shrunk. Where the effect of a feature with a long tail is not linear in the "

@@ -78,6 +78,21 @@ def test_a_rate_of_an_exposure(shell):
         assert "takes no exposure" in error
 
 
+def test_standard_errors_for_an_unequal_spread(shell, table):
+    words = "claims.parquet", "--target", "cost", "--model", "linear", "--epsilon", 2
+    drop = [f"--drop={name}" for name in table.column_names if name not in ("cost", "days")]
+    said = shell("plan", *words, *drop, "--heteroscedastic").stdout
+    assert "spread of the residuals" in said
+    assert "spread of the residuals" not in shell("plan", *words, *drop).stdout
+    error = shell.refused("plan", *words, *drop, "--algorithm", "catoni", "--heteroscedastic")
+    assert "Leave heteroscedastic out" in error
+    error = shell.refused(
+        "plan", "claims.parquet", "--target", "cost", "--model", "ridge", "--epsilon", 2, *drop,
+        "--heteroscedastic",
+    )  # fmt: skip
+    assert "has no --heteroscedastic" in error
+
+
 def test_every_verb_takes_a_folder_or_a_pattern(shell, table):
     Path("parts").mkdir()
     for i, start in enumerate(range(0, table.num_rows, 800)):

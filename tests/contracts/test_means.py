@@ -25,12 +25,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privtail import robust_means
-from privtail.errors import InvalidInput
+from privtail.errors import IncompatibleParts, InvalidInput
 from privtail.influence import catoni_bound, catoni_fraction, catoni_influence
 from privtail.losses import (
     CustomLoss,
     CutLoss,
     GeneralLoss,
+    HuberLoss,
     LogisticLoss,
     MultinomialLoss,
     SquaredLoss,
@@ -44,6 +45,7 @@ from privtail.robust_means import (
     SmoothedCatoniMean,
     TruncatedMean,
 )
+from privtail.second_moments import symmetric
 from privtail.trusted import callbacks, kernels, maps, partitions, questions
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Batch, Curator
@@ -651,6 +653,8 @@ def test_no_question_warns_of_a_record(storage: str, outputs: int, half: int) ->
             b.improvement(loss, w, -w, ClampedMean(1e-9))
             b.derivative_norms(loss, w, EDGES)
             b.separations(loss, w, ClampedMean(1e-9))
+            if outputs == 1:
+                b.gradient_moments(loss, w, MallowsMean(1e-9, 1e-3))
         b.moments(1e-9, target=True)
         b.histogram([0, -1], EDGES)
 
@@ -704,6 +708,95 @@ def test_moments_attain_their_bound() -> None:
     assert ratios(Pair(integers(a), integers(c), a.sensitivity.radius))[1] >= 0.999
     one, other = (batch(np.array([[1.0, s]])).moments(1e-3) for s in (1.0, -1.0))
     assert ratios(Pair(integers(one), integers(other), one.sensitivity.diameter))[2] >= 0.999
+
+
+GRADIENT_MEANS = (ClippedMean(1.0), MallowsMean(0.7, 2.0), MallowsMean(1e-9, 1e-3))
+
+
+def check_gradient_moments(loss: Any, mean: Any, storage: str, intercept: bool) -> None:
+    w = np.linspace(-1.0, 1.0, D + intercept)[:, None]
+    for t in range(2):
+
+        def ask(X: Any, y: Any, how: str = MAPS[t]) -> Sensitive:
+            b = batch(X, y, map=seen(X, how), intercept=intercept)
+            return b.gradient_moments(loss, w, mean)
+
+        for replaced, emptied in moved(ask, X0, Y0, adversarial_rows(D)[t::2], storage):
+            ratios(replaced)
+            ratios(emptied)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("mean", GRADIENT_MEANS, ids=repr)
+def test_moments_of_gradients(mean: Any, storage: str, intercept: bool) -> None:
+    for loss in (SquaredLoss(), HuberLoss(threshold=0.5), Wild()):
+        check_gradient_moments(loss, mean, storage, intercept)
+
+
+def test_moments_of_gradients_attain_their_bound() -> None:
+    X, y, w = np.eye(2) * HUGE, np.ones(2), np.zeros((2, 1))
+    Z, gone = X[[1, 1]], np.array([math.nan, 1.0])
+    a, b, c = (
+        batch(rows, t).gradient_moments(SquaredLoss(), w, ClippedMean(0.3))
+        for rows, t in ((X, y), (Z, y), (X, gone))
+    )
+    assert ratios(Pair(integers(a), integers(b), a.sensitivity.diameter))[1] >= 0.999
+    assert ratios(Pair(integers(a), integers(c), a.sensitivity.radius))[1] >= 0.999
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("mean", GRADIENT_MEANS[:2], ids=repr)
+def test_moments_of_gradients_are_those_of_the_clipped_gradients(
+    mean: Any, intercept: bool
+) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_t(2, (60, D)), rng.standard_t(2, 60)
+    X[3], y[4] = math.nan, math.inf
+    w = rng.normal(size=(D + intercept, 1))
+    answer = batch(X, y, intercept=intercept).gradient_moments(SquaredLoss(), w, mean)
+    kept = ~np.isin(np.arange(60), [3, 4])
+    rows = np.column_stack([X[kept], np.ones((kept.sum(), int(intercept)))])
+    pulls, ball = rows @ w[:, 0] - y[kept], mean.range
+    if math.isfinite(ball.reach):
+        pulls = np.clip(pulls, -mean.threshold, mean.threshold)
+        rows *= np.minimum(1.0, ball.reach / np.linalg.norm(rows, axis=1))[:, None]
+    g = rows * pulls[:, None]
+    g *= np.minimum(1.0, ball.radius / np.linalg.norm(g, axis=1))[:, None]
+    moments = symmetric(np.array(integers(answer)) * answer.sensitivity.unit, g.shape[1])
+    assert moments == pytest.approx(g.T @ g / 60, abs=1e-8)
+
+
+def test_moments_of_gradients_need_one_margin_a_ball_and_one_block() -> None:
+    b, w = batch(np.ones((3, 1)), np.ones(3)), np.zeros((1, 1))
+    for mean in (ClampedMean(1.0), ClippedMean(1.0, blocks=2)):
+        with pytest.raises(IncompatibleParts, match="one margin, a ball and one block"):
+            b.gradient_moments(SquaredLoss(), w, mean)
+    with pytest.raises(InvalidInput, match="finite threshold"):
+        b.gradient_moments(SquaredLoss(), w, ClippedMean(math.inf))
+    wide = batch(np.ones((3, 1)), np.arange(3.0), outputs=3)
+    with pytest.raises(IncompatibleParts, match="one margin"):
+        wide.gradient_moments(MultinomialLoss(classes=3), np.zeros((1, 3)), ClippedMean(1.0))
+    general = GeneralLoss(value=lambda w, x, y: y, gradient=lambda w, x, y: w)
+    with pytest.raises(IncompatibleParts, match="one margin"):
+        b.gradient_moments(general, w, ClippedMean(1.0))
+
+
+def test_moments_of_gradients_that_leave_their_ball_are_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The sabotaged twin: products are taken of the gradients as they are."""
+
+    def unclipped(
+        rows: Any, valid: Any, radius: float, bits: int, margin: float, sums: Any
+    ) -> None:
+        z = np.clip(rows[valid] / radius, -4.0, 4.0)
+        places = np.triu_indices(z.shape[1])
+        sums += np.rint(2.0**bits * (z[:, places[0]] * z[:, places[1]]).sum(axis=0))
+
+    monkeypatch.setattr(kernels, "moment_sum", unclipped)
+    with pytest.raises(AssertionError, match="l2"):
+        check_gradient_moments(SquaredLoss(), ClippedMean(1.0), "float64", True)
 
 
 EDGES = [-HUGE, -1.0, 0.0, TINY, 1.0, 1e200]
@@ -842,6 +935,7 @@ def everything(b: Batch) -> list[list[int]]:
         b.improvement(SquaredLoss(), w, -w, ClampedMean(2.0, blocks=3)),
         b.separations(SquaredLoss(), w, ClampedMean(2.0)),
         b.moments(1.7, target=True),
+        b.gradient_moments(SquaredLoss(), w, MallowsMean(0.7, 2.0)),
         b.histogram([0, 1, -1], EDGES),
         b.histogram([0, 1, -1], EDGES, pooled=True),
         b.histogram([0, -1], [[0.0, 1.0], [-1e308, 1e-320]]),

@@ -130,6 +130,8 @@ def with_losses(b: Batch, loss: Any) -> None:
     b.improvement(loss, w, -w, ClampedMean(2.0), ranges)
     b.separations(loss, w, ClampedMean(1.0))
     b.derivative_norms(loss, w, [0.1, 1.0, 10.0])
+    if outputs == 1:
+        b.gradient_moments(loss, w, MallowsMean(0.7, 2.0))
 
 
 def without_losses(b: Batch, loss: Any) -> None:

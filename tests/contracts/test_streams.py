@@ -142,7 +142,7 @@ def answers(X: Any, y: Any) -> list[np.ndarray]:
             next(rounds).means(ClippedMean(2.0, blocks=3)),
             next(rounds).derivatives(loss, w, ClippedMean(2.0, blocks=3)),
             next(rounds).histogram([0, 2, -1], [-1.0, 0.0, 1.0], pooled=True),
-            next(rounds).moments(3.0, target=True),
+            next(rounds).gradient_moments(loss, w, ClippedMean(2.0)),
             next(rounds).scores(loss, [w, 2 * w], BoundedMean(4.0)),
         ]
     return [answer._value for answer in found]

@@ -155,6 +155,7 @@ FITS: dict[str, Callable[[], tuple[Any, str]]] = {
     "squares, through the origin": partial(
         of_arrays, "squares", REGIMES["noisy"], fit_intercept=False
     ),
+    "huber, heteroscedastic": partial(of_arrays, "huber", REGIMES["fine"], heteroscedastic=True),
     "labels 2, undeclared": partial(
         of_arrays, "labels 2", REGIMES["fine"], classes=None, class_weight="balanced"
     ),

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from privtail.default import Tuning
-from privtail.default.descent import Schedule, _noise_factors, averaged_noise, momentum_sums
+from privtail.default.descent import Schedule, averaged_noise
 from privtail.default.preconditioner import Preconditioner
 from privtail.default.steps import Descend
 from privtail.losses import AbsoluteLoss, LogisticLoss, SquaredLoss
+from privtail.momentum import momentum_sums, noise_factors
 from privtail.robust_means import MallowsMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from tests.default.conftest import identity, staged
@@ -68,7 +69,7 @@ def test_at_a_kink_steps_shrink_to_nothing():
 def test_what_an_average_keeps_of_its_steps_is_that_of_the_steps_written_out(shrinking, momentum):
     rates = np.array([0.0, 0.2, 1.0])
     made = Schedule(MEAN, 9, 0.3, 1.0, shrinking, momentum)
-    lasting, left = _noise_factors(rates, made)
+    lasting, left = noise_factors(rates, made.step_sizes, made.skipped, made.momentum)
 
     def average(rate, start, moves):
         w = at = start

@@ -18,6 +18,7 @@ from privtail.default.steps import (
     Descend,
     DropRare,
     MeasureResiduals,
+    MeasureSpread,
     Precondition,
     ShrinkSlopes,
 )
@@ -59,6 +60,22 @@ def test_rows_are_shrunk_to_a_typical_length():
         for m, part in ((0.01, 1.0), (100.0, 1.0), (100.0, 0.5))
     ]
     assert lengths == [2.0, 2.0, 2.0], "of which the steps of labels take a part"
+
+
+def test_the_spread_of_residuals_is_measured_on_clipped_gradients():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 3))
+    y = X[:, 0] + np.abs(X[:, 1]) * rng.normal(size=20_000)
+    fit = staged([Precondition(LITTLE, 1.0), QUIET, MeasureResiduals(LITTLE), QUIET,
+                  MeasureSpread(LITTLE)], X, y)  # fmt: skip
+    moments, std = fit.gradient_moments
+    rows = np.column_stack([X, np.ones(20_000)])
+    rows *= np.minimum(1.0, 4.0 / np.linalg.norm(rows, axis=1))[:, None]
+    clipped = np.clip(rows @ fit.w[:, 0] - y, -fit.threshold, fit.threshold)
+    right = rows.T @ (rows * clipped[:, None] ** 2) / 20_000
+    assert 0 < std < 0.01
+    assert moments == pytest.approx(right, abs=6 * std)
+    assert right[1, 1] > 1.5 * right[0, 0], "the spread grows with the second feature"
 
 
 def test_declared_indicators_without_ones_are_not_used():

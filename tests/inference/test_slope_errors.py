@@ -12,11 +12,12 @@ from scipy.special import expit, ndtr
 from benchmarks.slopes import drawn
 from privtail.default.fitted import FittedSlopes
 from privtail.default.labels import CountLabels
-from privtail.default.steps import Descend, MeasureResiduals, Precondition
+from privtail.default.steps import Descend, MeasureResiduals, MeasureSpread, Precondition
 from privtail.inference import SlopeErrors
 from privtail.inference.likely_slopes import left_of_rows, likely_part
 from privtail.inference.slope_errors import noise_deviations, sampling_deviations
 from privtail.losses import AbsoluteLoss, HuberLoss, LogisticLoss, PoissonLoss, SquaredLoss
+from privtail.summaries.standardization import Standardization, Target
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from tests.default.conftest import staged
 
@@ -99,6 +100,66 @@ def test_slopes_that_are_zero_have_no_noise_and_unused_ones_no_bound():
 def test_nothing_is_known_of_slopes_that_no_fit_handed_over():
     errors = SlopeErrors.of(None, 2)
     assert np.isnan([errors.noise, errors.sampling]).all()
+
+
+def unequal(X, rng):
+    """Residuals that spread more where the first feature is far from zero."""
+    return np.abs(X[:, 0]) * rng.normal(size=len(X))
+
+
+def rare(X, rng):
+    """Residuals that are four times as long in the rows of an indicator of 5 %."""
+    X[:, 0] = rng.random(len(X)) < 0.05
+    return (1 + 3 * X[:, 0]) * rng.normal(size=len(X))
+
+
+@pytest.mark.parametrize("residuals", [unequal, rare])
+@pytest.mark.parametrize("loss", [SquaredLoss(), HuberLoss(threshold=0.72)])
+def test_moments_of_gradients_allow_for_residuals_of_unequal_spread(loss, residuals):
+    """Without them the error of the first slope is stated as less than .6 of what it is."""
+    rng, stated, plain, found = np.random.default_rng(0), [], [], []
+    for seed in range(60):
+        X = rng.normal(size=(2_000, 3))
+        y = X @ [0.6, -0.4, 0.2] + residuals(X, rng)
+        steps = [*stages(1e-3, 1e-3), MeasureSpread(LITTLE)]
+        fit = handed(staged(steps, X, y, loss, random_state=seed))
+        stated.append(sampling_deviations(fit))
+        plain.append(sampling_deviations(replace(fit, gradient_moments=None)))
+        found.append(fit.w[:3, 0])
+    ratio, before = np.median([stated, plain], axis=1) / np.std(found, axis=0)
+    assert (ratio > 0.8).all(), ratio
+    assert (ratio < 1.3).all(), ratio
+    assert before[0] < 0.6, before
+
+
+@pytest.mark.parametrize("threshold", [0.6, 0.7, 0.72, 1.0])
+def test_residuals_at_the_threshold_of_the_loss_count_as_clipped(threshold):
+    """Wherever it lies in its cell of the histogram; errors were stated as .4 of what they are."""
+    rng, stated, found = np.random.default_rng(0), [], []
+    for _ in range(60):
+        X = rng.normal(size=(2_000, 3))
+        y = X @ [0.6, -0.4, 0.2] + rng.normal(size=2_000)
+        fit = handed(staged(stages(1e-3, 1e-3), X, y, HuberLoss(threshold=threshold)))
+        stated.append(sampling_deviations(fit))
+        found.append(fit.w[:3, 0])
+    ratio = np.median(stated, axis=0) / np.std(found, axis=0)
+    assert (ratio > 0.8).all(), ratio
+    assert (ratio < 1.7).all(), ratio
+
+
+def test_moments_of_gradients_change_nothing_where_residuals_are_equally_spread():
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(4, (20_000, 3))
+    y = X @ [0.6, -0.4, 0.2] + rng.standard_t(3, 20_000)
+    for noise, most in ((1e-3, 1.1), (300.0, 1.5)):
+        steps = [*stages(1e-3, 1e-3), MeasureSpread(GaussianNoise(noise))]
+        fit = handed(staged(steps, X, y, standard=Standardization(
+            np.full(3, 0.7), np.zeros(3), Target()
+        )))  # fmt: skip
+        plain = sampling_deviations(replace(fit, gradient_moments=None))
+        ratio = sampling_deviations(fit) / plain
+        assert (ratio >= 1).all()
+        assert (ratio < most).all(), (noise, ratio)
 
 
 @pytest.mark.parametrize("r", [1, 4, 50])

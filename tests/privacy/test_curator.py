@@ -754,7 +754,7 @@ def taped(monkeypatch: pytest.MonkeyPatch, job: Any, data: Any, played: Any) -> 
             patch.setattr(ExactSampler, name, tape.draw(name, getattr(ExactSampler, name)))
         for name in (
             "gradient", "means", "scores", "improvement", "moments", "histogram",
-            "derivative_norms", "derivatives", "separations",
+            "derivative_norms", "derivatives", "separations", "gradient_moments",
         ):  # fmt: skip
             patch.setattr(Batch, name, tape.listen(name, getattr(Batch, name)))
         for name in ("trimmed_gradient", "aggregate"):

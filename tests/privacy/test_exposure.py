@@ -64,6 +64,7 @@ def answers(batch: Batch) -> Iterator[Any]:
         yield batch.separations(loss, W, ClampedMean(0.5))
         yield batch.scores(loss, [W, -W], BoundedMean(2.0))
         yield batch.derivative_norms(loss, W, CELLS)
+        yield batch.gradient_moments(loss, W, ClippedMean(1.5))
     yield batch.histogram((-1, -2), CELLS)
     yield batch.histogram((0, -2), CELLS)
     yield batch.invalid_rows()

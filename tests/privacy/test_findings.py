@@ -43,7 +43,13 @@ from privtail.losses import (
     WeightedLoss,
 )
 from privtail.mean import private_mean
-from privtail.robust_means import BoundedMean, ClampedMean, ClippedMean, SmoothedCatoniMean
+from privtail.robust_means import (
+    BoundedMean,
+    ClampedMean,
+    ClippedMean,
+    MallowsMean,
+    SmoothedCatoniMean,
+)
 from privtail.statement import state
 from privtail.trusted import callbacks, dataset, partitions
 from privtail.trusted.accountants import cost
@@ -320,6 +326,7 @@ QUESTIONS = {
     "derivative_norms": lambda batch, loss, w: batch.derivative_norms(loss, w, [1.0]),
     "derivatives": lambda batch, loss, w: batch.derivatives(loss, w, ClampedMean(1.0)),
     "separations": lambda batch, loss, w: batch.separations(loss, w, ClampedMean(1.0)),
+    "gradient_moments": lambda batch, loss, w: batch.gradient_moments(loss, w, MEAN),
 }
 FUNCTIONS: dict[str, Any] = {"value": lambda m, y: m, "derivative": lambda m, y: m - y}
 
@@ -1014,6 +1021,10 @@ _HEAVY_LOSSES: list[Any] = [
 
 def _questions(loss: Any, p: int) -> dict[str, Callable[[Any], Any]]:
     w, far, zero = (np.full((p, loss.outputs), v) for v in (0.5, 1e200, 0.0))
+    own: dict[str, Callable[[Any], Any]] = {
+        "moments of gradients": lambda b: b.gradient_moments(loss, far, ClippedMean(1e-200)),
+        "moments of short gradients": lambda b: b.gradient_moments(loss, w, MallowsMean(1.0, 2.0)),
+    }
     cuts = [1e-320, 1.0, 1e300]
     return {
         "clipped": lambda b: b.gradient(loss, far, ClippedMean(1e-200)),
@@ -1029,6 +1040,7 @@ def _questions(loss: Any, p: int) -> dict[str, Callable[[Any], Any]]:
         "clipped derivatives": lambda b: b.derivatives(loss, far, ClippedMean(1e-200)),
         "clamped derivatives": lambda b: b.derivatives(loss, w, ClampedMean(1e300)),
         "invalid": lambda b: b.invalid_rows(),
+        **(own if loss.outputs == 1 else {}),
     }
 
 

@@ -185,6 +185,7 @@ QUESTIONS: dict[str, Question] = {
     "scores 8": lambda b: b.scores(SquaredLoss(), POINTS, BoundedMean(0.5, 8)),
     "moments": lambda b: b.moments(1.0),
     "moments with target": lambda b: b.moments(1e-3, target=True),
+    "moments of gradients": lambda b: b.gradient_moments(Wild(), W, ClippedMean(0.5)),
     "histogram": lambda b: b.histogram([0, 2, -1], EDGES),
     "histogram of one": lambda b: b.histogram([1], EDGES),
     "histogram of own edges": lambda b: b.histogram([0, -1], [EDGES, 0.75 * np.array(EDGES)]),

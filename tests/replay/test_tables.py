@@ -247,6 +247,7 @@ ESTIMATORS: dict[str, Ask] = {
         for name, model in linear_model.MODELS.items()
         if "logistic" not in name and "sparse" not in name
     },
+    "heteroscedastic": fitted(linear_model.DPLinearRegression, "y", heteroscedastic=True),
     "sparse": fitted(linear_model.DPSparseRegressor, "y", sparsity=1),
     "logistic": fitted(linear_model.DPLogisticRegression, "label", classes=LABELS),
     "bought": fitted(linear_model.DPLogisticRegression, "label", delta=0.1),

@@ -98,6 +98,15 @@ class Choice:
             metavar="A=2,B=1", show_default=False, help="For logistic: weights of the labels."
         ),
     ] = None
+    heteroscedastic: Annotated[
+        bool | None,
+        typer.Option(
+            "--heteroscedastic",
+            show_default=False,
+            help="For linear, huber: standard errors allow for residuals whose spread depends on "
+            "the features. It takes about 2 % of ε.",
+        ),
+    ] = None
     fit_intercept: Annotated[
         bool, typer.Option("--intercept/--no-intercept", help="Add an intercept.")
     ] = True

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from privtail.default.preconditioner import Preconditioner
 from privtail.default.tuning import Tuning
 from privtail.domains import Domain
+from privtail.lines import slope
 from privtail.losses import Loss
 from privtail.losses.magnitudes import curvature_of
+from privtail.momentum import noise_factors
 from privtail.robust_means import MallowsMean
 from privtail.trusted.batch import Batch
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -74,7 +76,8 @@ def run_descent(
     """Descend from ``w``, with one step for each batch.
 
     Returns the average (rows, K) of the later iterates, and the curvature of the loss, as estimated
-    from the released gradients, as a multiple of the preconditioner.
+    from the released gradients, as a multiple of the preconditioner. Noise of gradients does not
+    depend on the iterates.
     """
     start = at = w
     total, points, gradients = np.zeros_like(w), [], []
@@ -85,15 +88,7 @@ def run_descent(
         new = metric.step(domain, at, g, float(schedule.step_sizes[step]))
         total += new if step >= schedule.skipped else 0.0
         at, w = new + schedule.momentum * (new - w), new
-    return total / (schedule.steps - schedule.skipped), _curvature(points, gradients)
-
-
-def _curvature(points: list[Doubles], gradients: list[Doubles]) -> float:
-    """The least-squares slope of gradients over iterates; their noise is independent of these."""
-    x, g = np.array(points), np.array(gradients)
-    x, g = x - x.mean(axis=0), g - g.mean(axis=0)
-    square = float(np.sum(x**2))
-    return float(np.sum(x * g)) / square if square > 0 else 0.0
+    return total / (schedule.steps - schedule.skipped), slope(points, gradients)
 
 
 def estimated_contraction(
@@ -114,7 +109,8 @@ def averaged_noise(
     """
     rates, each = np.unique(np.minimum(1.0, contraction), return_inverse=True)
     each = each.reshape(np.shape(contraction))
-    start_factor, noise_factor = (x[each] for x in _noise_factors(rates, schedule))
+    found = noise_factors(rates, schedule.step_sizes, schedule.skipped, schedule.momentum)
+    start_factor, noise_factor = (factors[each] for factors in found)
     added = schedule.std * noise_factor / np.sqrt(metric.curvatures)
     return np.asarray(np.hypot(start_factor * start, added))
 
@@ -131,31 +127,3 @@ def model_noise(
     for run in runs:
         noise = averaged_noise(run.schedule, metric, noise, contraction(run))
     return noise
-
-
-def momentum_sums(momentum: float, steps: int) -> Doubles:
-    """(steps,) 1 + momentum + momentum^2 + ...: where a move of 1 at each step leads in the end."""
-    ages = np.arange(steps, 0, -1)
-    return np.asarray((1 - momentum**ages) / (1 - momentum))
-
-
-def _noise_factors(rates: Doubles, schedule: Schedule) -> tuple[Doubles, Doubles]:
-    """The linear factors from start, and from gradient noise, to the average of the iterates.
-
-    A step contracts each direction by its rate in ``rates`` (r,). After k more steps a move of 1 is
-    h(k), with h(k + 1) = (1 - rate) ((1 + momentum) h(k) - momentum h(k - 1)). Returns (r,) the
-    factor of the start, and (r,) the root of the sum of squares of the factors of all steps.
-    """
-    steps, skipped, momentum = schedule.steps, schedule.skipped, schedule.momentum
-
-    def impulse_response(before: float) -> Doubles:
-        h = [np.full_like(rates, before), np.ones_like(rates)]
-        for _ in range(steps):
-            h.append((1 - rates) * ((1 + momentum) * h[-1] - momentum * h[-2]))
-        return np.array(h[1:])
-
-    start = impulse_response(1.0)[1 + skipped :].mean(axis=0)
-    sums = np.vstack([np.zeros_like(rates), np.cumsum(impulse_response(0.0), axis=0)])
-    ages = np.arange(steps, 0, -1)
-    each = (sums[ages] - sums[np.maximum(ages - (steps - skipped), 0)]) / (steps - skipped)
-    return start, np.linalg.norm(schedule.step_sizes[:, None] * each, axis=0)

@@ -92,6 +92,7 @@ class Fit:
     threshold : where residuals are clipped.
     steps, runs : the number of gradients, and the descents, so far.
     shrinkage : (d,) by how much `ShrinkSlopes` shrank each slope.
+    gradient_moments : second moments (rows, rows) of gradients, and the deviation of their noise.
 
     Messages:
 
@@ -123,6 +124,7 @@ class Fit:
     steps: int = 0
     w: Doubles = field(init=False)
     shrinkage: Doubles = field(init=False)
+    gradient_moments: tuple[Doubles, float] | None = None
     margin_range: tuple[float, float] | Doubles = (-math.inf, math.inf)
     reach: float = MAX_REACH
     decision: Decision = field(default_factory=Decision)

@@ -44,6 +44,7 @@ class FittedSlopes:
     preconditioner: Preconditioner
     runs: tuple[DescentRun, ...]
     residuals: ResidualHistogram
+    gradient_moments: tuple[Doubles, float] | None
 
     @classmethod
     def of(cls, fit: Fit, *, kept: bool, selected: bool) -> Self:
@@ -54,7 +55,7 @@ class FittedSlopes:
             loss=fit.loss, w=fit.w, intercept_only=fit.intercept_only, shrinkage=fit.shrinkage,
             margin_range=fit.margin_range, exposure=fit.exposure, decision=fit.decision,
             standard=fit.standard, preconditioner=fit.preconditioner, runs=fit.runs,
-            residuals=fit.residuals,
+            residuals=fit.residuals, gradient_moments=fit.gradient_moments,
         )  # fmt: skip
 
     @property

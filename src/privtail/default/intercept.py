@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privtail.default.fit import Fit
+from privtail.lines import root_of_line
 from privtail.losses import Loss, QuantileLoss
 from privtail.losses.magnitudes import curvature_of, kinked
 from privtail.robust_means import ClippedMean
@@ -174,19 +175,10 @@ def at_quantile(fit: Fit, mean: MeanDerivative, loss: Loss, w: Doubles, scale: f
         score = below - ndtri(q)
         density = math.exp(-(below**2) / 2) / math.sqrt(2 * math.pi)
         scores.append((move, score, math.hypot(noise / density, score / 4, 1e-9)))
-        move = _root_of_line(*np.array(scores).T)
+        move = root_of_line(*np.array(scores).T)
     w = w.copy()
     w[-1] += move * scale
     return w
-
-
-def _root_of_line(moves: Doubles, scores: Doubles, errors: Doubles) -> float:
-    """The root of the likeliest line through the scores; its slope is 1 / scale, 1/8 to 8."""
-    scales, weights = 2.0 ** (np.arange(-12, 13) / 4), errors**-2
-    intercepts = moves - scales[:, None] * scores
-    roots = intercepts @ weights / weights.sum()
-    errors = ((intercepts - roots[:, None]) / scales[:, None]) ** 2 @ weights + np.log(scales) ** 2
-    return float(roots[errors.argmin()])
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,14 @@ from privtail.default.intercept import (
 )
 from privtail.default.labels import AcceptLabels, CountLabels, MatchFrequencies
 from privtail.default.screening import SelectFeatures, detectable_features
-from privtail.default.steps import Descend, DropRare, MeasureResiduals, Precondition, ShrinkSlopes
+from privtail.default.steps import (
+    Descend,
+    DropRare,
+    MeasureResiduals,
+    MeasureSpread,
+    Precondition,
+    ShrinkSlopes,
+)
 from privtail.default.tuning import Tuning
 from privtail.losses import AMOUNTS, LABELS, Targets
 from privtail.summaries.column_summaries import ColumnSummaries
@@ -61,6 +68,7 @@ class ModelStages:
     selects: bool = True
     labels: int = 2
     weighted: bool = False
+    heteroscedastic: bool = False
     tuning: Tuning = Tuning()
 
     def slope_stages(self, problem: Problem, *, few: bool) -> Iterator[Weighted]:
@@ -96,6 +104,8 @@ class ModelStages:
         if problem.intercept:
             yield self._intercept_only_start(self.tuning.other)
         yield from self._descent(problem)
+        if self.heteroscedastic and not few and problem.rows <= self.tuning.max_moments:
+            yield Weighted(self.tuning.other, lambda part: MeasureSpread(part.histogram_noise()))
         yield self._gains(LimitExtrapolation)
         if problem.intercept and self.squares:
             yield self._intercept(FitIntercept, "mean residual")

@@ -57,6 +57,8 @@ class ScaledDescent(ModelStages):
     selects : whether features may be selected where the noise over all of them is large.
     labels : the number of declared labels; 2 if none are declared.
     weighted : whether the losses of labels have weights. `MatchFrequencies` is then left out.
+    heteroscedastic : whether standard errors of numbers allow for residuals whose spread depends on
+        the features: a release more, unless features are selected.
     neighbours : the neighbour relation of the budget.
     tuning : all tuned numbers.
 

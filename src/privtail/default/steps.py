@@ -1,4 +1,4 @@
-"""The stages of the descent: indicators, second moments, residuals, gradients, shrinkage."""
+"""The stages of the descent: indicators, moments, residuals, gradients, shrinkage, spread."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from privtail.default.descent import (
     averaged_noise,
     estimated_contraction,
     model_noise,
-    momentum_sums,
     run_descent,
 )
 from privtail.default.fit import Fit
@@ -24,6 +23,7 @@ from privtail.default.shrinkage import probabilities
 from privtail.domains import may_be_zero
 from privtail.losses import AMOUNTS, HuberLoss, RelativeHuberLoss, WeightedLoss
 from privtail.losses.magnitudes import curvature_of, kinked, largest_derivative, margin_gap
+from privtail.momentum import momentum_sums
 from privtail.robust_means import MallowsMean
 from privtail.second_moments import symmetric
 from privtail.summaries.histograms import bonferroni
@@ -237,3 +237,23 @@ class ShrinkSlopes:
             change = slopes * (probabilities(slopes, noise, fit.tuning.prior_nonzero_slopes) - 1)
             fit.w = fit.w + metric.with_intercept(change, len(fit.w))
             fit.shrinkage = np.abs(change).max(axis=1)
+
+
+@dataclass(frozen=True)
+class MeasureSpread:
+    """Releases second moments of the gradients, for standard errors where spreads are unequal.
+
+    Residuals are clipped as in the last descent, and rows at twice the length of its rows.
+    """
+
+    noise: GaussianNoise
+
+    def plan(self, problem: Problem) -> Plan:
+        event = self.noise.event(problem.moments(1.0))
+        return (Round(stage="spread of the residuals", events=(event,)),)
+
+    def run(self, fit: Fit) -> None:
+        clip = MallowsMean(fit.threshold, 2 * fit.preconditioner.row_length)
+        std = self.noise.event(fit.problem.moments(clip.range.radius)).std
+        answer = fit.everyone().gradient_moments(fit.loss, fit.w, clip)
+        fit.gradient_moments = symmetric(answer.release(self.noise), fit.problem.rows), std

@@ -15,8 +15,12 @@ from privtail.inference.likely_slopes import left_of_rows, likely_part
 from privtail.losses import AmountLoss, HuberLoss, SquaredLoss
 from privtail.losses.hessians import NODES, inverse_hessian
 from privtail.losses.magnitudes import kinked
+from privtail.summaries.residuals import ResidualHistogram
 
 Doubles = NDArray[np.float64]
+
+TIMES = 2.0 ** (np.arange(65) / 8)
+"""How many times as long residuals may be in some rows as in all, from 1 to 256."""
 
 
 @dataclass(frozen=True)
@@ -111,8 +115,9 @@ def sampling_deviations(slopes: FittedSlopes) -> Doubles:
     """(d,) standard deviations of the slopes over samples of the population; NaN if none is known.
 
     The sandwich H^-1 S H^-1 / n of an M-estimator, H the mean Hessian and S the second moments of
-    gradients, for residuals whose size does not depend on the features. With C the covariance of
-    the features, from the released second moments,
+    gradients, for residuals whose size does not depend on the features. (Where S was released, it
+    may depend on them: `_unequal_spread`.) With C the covariance of the features, from the released
+    second moments,
 
     - of numbers H = P(residual is not clipped) C and S = E(clipped residual^2) C, from the
       histogram of residuals;
@@ -132,10 +137,11 @@ def sampling_deviations(slopes: FittedSlopes) -> Doubles:
         return np.full(d, math.nan)
     used, (mean, covariance) = slopes.standard.used, _of_features(slopes)
     parts, sizes = slopes.residuals.parts, slopes.residuals.middles
+    dispersion: Doubles | float
     if loss.targets == "real":
         threshold = slopes.runs[-1].schedule.mean.threshold
-        clipped = float(parts @ np.minimum(sizes, threshold) ** 2)
-        dispersion = clipped / slopes.residuals.unclipped(threshold) ** 2
+        times = _unequal_spread(slopes, threshold)
+        dispersion = np.array([_dispersion(slopes.residuals, threshold, t) for t in times])
         inverse = np.linalg.inv(covariance)
     else:
         w = slopes.w[:d, 0][used]
@@ -151,11 +157,47 @@ def sampling_deviations(slopes: FittedSlopes) -> Doubles:
     return found / slopes.standard.target.scale
 
 
-def _of_features(slopes: FittedSlopes) -> tuple[Doubles, Doubles]:
-    """Mean and covariance of the used features; a curvature is at least what noise may hide."""
-    metric, d = slopes.preconditioner, slopes.d
+def _dispersion(residuals: ResidualHistogram, threshold: float, times: float) -> float:
+    """E(r^2) / P(r is not clipped)^2 of clipped residuals r that are ``times`` as long before."""
+    clipped = np.minimum(times * residuals.middles, threshold)
+    return float(residuals.parts @ clipped**2) / residuals.unclipped(threshold / times) ** 2
+
+
+def _unequal_spread(slopes: FittedSlopes, threshold: float) -> Doubles:
+    """(used,) how many times as long residuals are in the rows that decide a slope; at least 1.
+
+    A row has the influence a.z r on a slope, with a that row of the inverse of the features' second
+    moments C, and r its clipped residual. If residuals were equally spread, the mean square of it
+    would be (a.C a) E(r^2). The released moments S of the gradients z r say that it is a.S a. The
+    ratio, less the deviation of its noise, is the mean square of the clipped residuals with the
+    weights (a.z)^2, over that without. They are taken to have the released histogram, times a
+    factor, which follows from it. It is 1 where no moments of gradients were released.
+    """
+    used, residuals = np.flatnonzero(slopes.standard.used), slopes.residuals
+    if slopes.gradient_moments is None:
+        return np.ones(len(used))
+    (moments, std), active = slopes.gradient_moments, slopes.preconditioner.active
+    square = np.ix_(active, active)
+    influences = np.linalg.inv(_second_moments(slopes)[square])[: len(used)]
+    seen = np.einsum("ij,jk,ik->i", influences, moments[square], influences)
+    seen -= std * np.sum(influences**2, axis=1)
+    clipped = np.minimum(TIMES[:, None] * residuals.middles, threshold) ** 2 @ residuals.parts
+    ratios = seen / np.maximum(clipped[0] * np.diag(influences), np.finfo(np.float64).tiny)
+    known = clipped / max(clipped[0], np.finfo(np.float64).tiny)
+    return np.asarray(np.interp(ratios, known, TIMES))
+
+
+def _second_moments(slopes: FittedSlopes) -> Doubles:
+    """(rows, rows) of the features and 1; a curvature is at least what noise may hide."""
+    metric = slopes.preconditioner
     curvatures = np.maximum(metric.expected, metric.noise_norm)
-    moments = metric.directions * np.where(curvatures > 0, curvatures, 1.0) @ metric.directions.T
+    curvatures = np.where(curvatures > 0, curvatures, 1.0)
+    return np.asarray(metric.directions * curvatures @ metric.directions.T)
+
+
+def _of_features(slopes: FittedSlopes) -> tuple[Doubles, Doubles]:
+    """Mean and covariance of the used features."""
+    moments, d = _second_moments(slopes), slopes.d
     used = np.flatnonzero(slopes.standard.used)
     square = moments[np.ix_(used, used)]
     if len(slopes.w) == d:

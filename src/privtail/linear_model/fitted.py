@@ -47,8 +47,8 @@ class FittedLinearModel(PrivateEstimator):
         ``kind="population"``: for the slopes of the population that the rows come from. They allow
         for the noise and for the sampling error ``coef_sampling_std_``. This error is the sandwich
         of an M-estimator, from released second moments and released sizes of residuals. It assumes
-        that these sizes do not depend on the features; for counts and labels, also that margins are
-        about Gaussian.
+        that these sizes do not depend on the features, unless ``heteroscedastic=True`` was given;
+        for counts and labels, also that margins are about Gaussian.
 
         For counts, amounts and two labels, clipping and few steps multiply all slopes by a common
         factor, and the intervals allow for that. For numbers, the intervals are for the slopes of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 from privtail.domains import L1, L2, Domain, ElasticNet
@@ -17,6 +17,13 @@ class DPLinearRegression(PrivateRegressor):
 
     Minimises the mean of (y - Xw - b)^2.
 
+    Parameters
+    ----------
+    heteroscedastic : bool, default=False
+        Whether standard errors and intervals of slopes allow for residuals whose spread depends on
+        the features, as costs vary more among large firms. That takes one more release, about 2 %
+        of the budget. It needs ``algorithm="auto"``, and does not change what slopes estimate.
+
     Examples
     --------
     >>> import numpy as np
@@ -30,8 +37,14 @@ class DPLinearRegression(PrivateRegressor):
 
     kind: ClassVar[str] = "linear"
 
+    _: KW_ONLY
+    heteroscedastic: bool = False
+
     def _loss(self) -> AnyLoss:
         return SquaredLoss()
+
+    def _allows_unequal_spread(self) -> bool:
+        return self.heteroscedastic
 
 
 @dataclass(eq=False, repr=False)

@@ -13,7 +13,8 @@ from sklearn.metrics import d2_tweedie_score, r2_score
 
 from privtail.algorithms.result import Result
 from privtail.default import ScaledDescent
-from privtail.domains import Domain, Unconstrained
+from privtail.domains import L2, Domain, Unconstrained
+from privtail.errors import InvalidInput, told
 from privtail.linear_model.estimator import as_a_whole
 from privtail.linear_model.fitting import PrivateLinearModel
 from privtail.linear_model.partitionwise import partitionwise
@@ -55,9 +56,22 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
     def _domain(self, n: int) -> Domain:
         return Unconstrained()
 
+    def _allows_unequal_spread(self) -> bool:
+        """Whether standard errors allow for residuals whose spread depends on the features."""
+        return False
+
     def _require_parameters(self) -> None:
         super()._require_parameters()
         self._loss()
+        unequal = self._allows_unequal_spread()
+        if not isinstance(unequal, bool | np.bool_):
+            raise InvalidInput(f"heteroscedastic must be True or False, got {told(unequal)}.")
+        plain = self.algorithm == "auto" if isinstance(self.algorithm, str) else False
+        if unequal and not (plain and self._domain(1) in (Unconstrained(), L2(alpha=0.0))):
+            raise InvalidInput(
+                'heteroscedastic=True is for standard errors, which only algorithm="auto" without '
+                "a penalty has. Leave heteroscedastic out, or the algorithm and alpha."
+            )
 
     def _default(self) -> ScaledDescent:
         loss = self._loss()
@@ -65,6 +79,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
             targets=self._target_kind,
             squares=isinstance(loss, SquaredLoss),
             quantile=isinstance(loss, QuantileLoss | AbsoluteLoss),
+            heteroscedastic=self._allows_unequal_spread(),
             neighbours=self.neighbours,
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 from privtail.algorithms.result import Result
@@ -32,6 +32,9 @@ class DPHuberRegressor(PrivateRegressor):
     alpha : float, default=0.0
         Strength of the penalty, at least 0, in the unit of a squared feature. It is not on the
         intercept.
+    heteroscedastic : bool, default=False
+        As of `DPLinearRegression`: whether intervals allow for residuals whose spread depends on
+        the features. It needs ``algorithm="auto"`` and no penalty.
 
     Attributes
     ----------
@@ -54,6 +57,11 @@ class DPHuberRegressor(PrivateRegressor):
 
     threshold: float = 1.35
     alpha: float = 0.0
+    _: KW_ONLY
+    heteroscedastic: bool = False
+
+    def _allows_unequal_spread(self) -> bool:
+        return self.heteroscedastic
 
     def _loss(self) -> AnyLoss:
         require_number("threshold", self.threshold, 0, open_end=True)

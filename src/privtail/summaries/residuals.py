@@ -94,7 +94,7 @@ class ResidualHistogram:
         A cell counts by its middle. If clipped sizes may be in the cell of the threshold, because
         the loss has no larger ones, that cell does not count.
         """
-        whole = _ENDS <= threshold if threshold >= self.bound else self.middles < threshold
+        whole = threshold >= _ENDS if threshold >= self.bound else threshold > self.middles
         return max(float(self.parts[whole].sum()), LEAST_UNCLIPPED)
 
     def quantile(self, part: float) -> float:

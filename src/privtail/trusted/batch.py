@@ -63,17 +63,9 @@ class Batch:
     """
 
     def __init__(
-        self,
-        data: Dataset,
-        problem: Problem,
-        sample: Sample,
-        opening: Opening,
-        *,
-        map_: FeatureMap,
-        everyone: bool,
-        private: bool,
-        assume: Callable[[Sequence[str]], None],
-    ) -> None:
+        self, data: Dataset, problem: Problem, sample: Sample, opening: Opening, *,
+        map_: FeatureMap, everyone: bool, private: bool, assume: Callable[[Sequence[str]], None],
+    ) -> None:  # fmt: skip
         self._data, self._sample, self._opening = data, sample, opening
         self._problem, self._everyone, self._private = problem, everyone, private
         self._assume, self._map = assume, map_
@@ -182,6 +174,22 @@ class Batch:
         answer = self.problem.moments(radius, target)
         sums = self._sums(questions.Moments(radius, target), (1, answer.size, 1), targets=target)
         return self._answer(median(sums), answer)
+
+    def gradient_moments(self, loss: AnyLoss, w: ArrayLike, mean: RobustMean) -> Sensitive:
+        """Second moments of the gradients of a loss with one margin, forced onto a ball of l2 norm.
+
+        The triangle is that of `moments`, and the ball that of ``mean``. Sensitivity: that of
+        `moments` for the radius of the ball, because the gradient of a record is no longer.
+        """
+        w, called, mean = self._parameters(w), self._core_loss(loss), _bounded(mean, "gradients")
+        if not (
+            type(mean.range) is Ball and w.shape[1] == mean.blocks == 1 and not called.gradients
+        ):
+            raise IncompatibleParts("Moments of gradients need one margin, a ball and one block.")
+        answer = self.problem.moments(mean.range.radius)
+        gradient = questions.Gradient(called, w, mean.range)
+        term = questions.Moments(mean.range.radius, False, gradient)
+        return self._answer(median(self._sums(term, (1, answer.size, 1))), answer)
 
     def histogram(
         self, columns: Sequence[int], edges: ArrayLike, pooled: bool = False

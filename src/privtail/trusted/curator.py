@@ -120,25 +120,13 @@ class Curator:
     """
 
     def __init__(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        budget: Budget,
-        ledger: Ledger | Allowance | None = None,
-        noise: Literal["exact", "simulated"] = "exact",
-        random_state: int | None = None,
-        intercept: bool = False,
-        outputs: int = 1,
-        classes: Sequence[Any] | None = None,
-        categories: Mapping[str, Sequence[Any]] | None = None,
-        encoding: Encoding = PLAIN,
-        exposure: Any = None,
-        groups: Any = None,
-        max_rows: int | None = None,
-        label: str = "fit",
+        self, X: Any, y: Any = None, *, budget: Budget, ledger: Ledger | Allowance | None = None,
+        noise: Literal["exact", "simulated"] = "exact", random_state: int | None = None,
+        intercept: bool = False, outputs: int = 1, classes: Sequence[Any] | None = None,
+        categories: Mapping[str, Sequence[Any]] | None = None, encoding: Encoding = PLAIN,
+        exposure: Any = None, groups: Any = None, max_rows: int | None = None, label: str = "fit",
         assumptions: Sequence[str] = (),
-    ) -> None:
+    ) -> None:  # fmt: skip
         if noise not in ("exact", "simulated"):
             raise InvalidInput(f'noise must be "exact" or "simulated", got {told(noise)}.')
         if type(budget) is not Budget:
@@ -247,15 +235,10 @@ class Curator:
                 rehearse_noise(some, self._sampler)
             if self._ledger is not None:
                 reserved = self._ledger.reserve(
-                    label=self.label,
-                    epsilon=epsilon,
-                    delta=self.budget.delta,
-                    mu=bill.mu,
-                    rho=bill.rho,
-                    neighbours=self.budget.neighbours,
-                    plan=plan_to_json(plan),
+                    label=self.label, epsilon=epsilon, delta=self.budget.delta, mu=bill.mu,
+                    rho=bill.rho, neighbours=self.budget.neighbours, plan=plan_to_json(plan),
                     unit="row" if self.unit == ROW else "person",
-                )
+                )  # fmt: skip
                 self.charged = "" if reserved is None else str(reserved)
             self._plan, self._epsilon = plan, epsilon
             self._cursor = [(r, 0) for r in plan if r.times > 0]
@@ -378,15 +361,10 @@ class Curator:
             report = functools.partial(self._report_round, planned.stage)
             self._current = Opening(planned.events, self._sampler, report)
             return Batch(
-                self._data,
-                self.problem.sampled(sampling),
-                self._sample(sampling, used),
-                self._current,
-                map_=own,
-                everyone=isinstance(sampling, Everyone),
-                private=math.isfinite(self._epsilon),
-                assume=self.assume,
-            )
+                self._data, self.problem.sampled(sampling), self._sample(sampling, used),
+                self._current, map_=own, everyone=isinstance(sampling, Everyone),
+                private=math.isfinite(self._epsilon), assume=self.assume,
+            )  # fmt: skip
 
     def _mapped(self, given: FeatureMap | None) -> FeatureMap:
         """A checked copy of a map, which no callback and no other thread can change."""

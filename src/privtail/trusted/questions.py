@@ -21,14 +21,14 @@ a target is needed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privtail.trusted import kernels
 from privtail.trusted.callbacks import CoreLoss
-from privtail.trusted.contributions import add, clamp, contribute, lengths
+from privtail.trusted.contributions import add, clamp, contribute, lengths, shrunk
 from privtail.trusted.deals import Deal, Sample
 from privtail.trusted.maps import FeatureMap, MappedRows, PredictionRanges
 from privtail.trusted.means import Ball, Interval
@@ -264,18 +264,28 @@ class Separations:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """A row adds the products of all pairs of (z, 1, y), clipped to l2 norm ``radius``."""
+    """A row adds the products of all pairs of (z, 1, y), clipped to l2 norm ``radius``.
+
+    With a ``gradient`` of one margin the row is this one, as shrunk for its ball.
+    """
 
     radius: float
     target: bool
+    gradient: Gradient | None = None
 
     def add(self, block: Block, sums: Doubles) -> None:
-        z, bits = [block.rows.transformed()], block.problem.bits
+        z, bits, of = [block.rows.transformed()], block.problem.bits, self.gradient
         if block.problem.intercept:
             z.append(np.ones((len(block.y), 1)))
         if self.target:
             z.append(block.y[:, None])
         joint = np.ascontiguousarray(np.hstack(z))
+        if of is not None:
+            margins, squares, counted = block.margins(of.w)
+            pulls = of.loss.derivatives(margins, block.y)
+            pulls = shrunk(squares, pulls, block.problem.intercept, cast(Ball, of.range))
+            with np.errstate(all="ignore"):
+                joint *= np.where(counted[:, None], pulls, np.nan)
         valid = np.isfinite(joint).all(axis=1)
         margin = kernels.margin_of_safety(sums.shape[1], bits)
         kernels.moment_sum(joint, valid, self.radius, bits, margin, sums[0, :, 0])
