@@ -385,11 +385,12 @@ def test_every_statement_is_verified(numbers, labels):
 def test_persons(numbers):
     X, y = numbers
     model = LinearRegression().fit(X[:500], y[:500])
-    found = evaluate(
-        model, X, y, epsilon=2, trusted_rowwise=True, groups=np.arange(N) // 2, max_rows=2, **QUIET
-    )
+    asked = {"trusted_rowwise": True, "groups": np.arange(N) // 2, "max_rows": 2, **QUIET}
+    found = evaluate(model, X, y, epsilon=2, **asked)
     assert "person" in found.statements[0].unit
-    assert any("not for sampling" in text for text in found.notes)
+    for one in (found, compare(model, model, X, y, epsilon=2, **asked)):
+        assert any("not for sampling" in text for text in one.notes)
+        assert all(text in str(one) for text in one.notes)
     near(found["mae"], metrics.mean_absolute_error(y, model.predict(X)), 0.3)
 
 

@@ -75,7 +75,8 @@ class Comparison:
 
     def __str__(self) -> str:
         promised = "".join(f"; {text}" for text in unkept(self.privacy_))
-        return f"{self._told}; {DIFFERENCE} {self.difference}{promised}"
+        notes = "".join(f"\nNote. {text}" for text in self.notes)
+        return f"{self._told}; {DIFFERENCE} {self.difference}{promised}{notes}"
 
     def _repr_html_(self) -> str:
         e = self.difference
