@@ -43,16 +43,15 @@ NOT_PRIVATE = (
     "this one added no noise (epsilon=inf)."
 )
 CLIPPED = (
-    "Long residuals were clipped, and these intervals are for slopes of clipped residuals. Where "
-    "residuals are skewed or an effect is not linear, slopes without clipping differ, and "
-    "intervals need not hold them. An interval is too narrow where residuals spread more with its "
-    "feature, unless the fit allowed for that (heteroscedastic=True), or where the feature is "
-    "nearly a copy or a sum of others."
+    "Long residuals were clipped. If residuals are skewed or an effect is not linear, clipping "
+    "can move slopes, and intervals may miss the slopes without clipping. An interval is too "
+    "narrow if its feature is nearly a copy or a sum of others. Without heteroscedastic=True it is "
+    "too narrow if residuals spread more in rows with extreme values of its feature."
 )
 CURVED = (
-    "Long rows were shrunk. Where the effect of a feature with a long tail is not linear in the "
-    "{scale}, its slope without shrinking differs, and its interval need not hold it. An interval "
-    "is too narrow where its feature is nearly a copy or a sum of others."
+    "Long rows were shrunk. If the effect of a feature with a long tail is not linear in the "
+    "{scale}, this can move its slope, and its interval may miss the slope without shrinking. An "
+    "interval is too narrow if its feature is nearly a copy or a sum of others."
 )
 LEFT_OUT = {
     "identity": CLIPPED,
