@@ -42,8 +42,8 @@ Stages = tuple[Stage, ...]
 class Weighted(NamedTuple):
     """A stage and its budget weight.
 
-    The stage gets its weight over the sum of all weights as a fraction of the budget, and ``build``
-    makes the stage from that fraction. A stage without releases has the weight 0.
+    A stage gets a fraction of the budget: its weight over the sum of all weights. ``build`` makes
+    the stage from that fraction. A stage without releases has the weight 0.
     """
 
     weight: float
@@ -59,7 +59,7 @@ def build_stages(weighted: Iterable[Weighted], budget: BudgetFraction) -> Stages
 
 @dataclass(frozen=True, kw_only=True)
 class ModelStages:
-    """The base of `ScaledDescent`, which describes the parameters: the stages that fit a model."""
+    """The stages that fit a model: the base of `ScaledDescent`, which describes the parameters."""
 
     targets: Targets = "real"
     squares: bool = False
@@ -87,7 +87,7 @@ class ModelStages:
             yield from self._numeric_stages(problem, few=few)
 
     def intercept_only_stages(self) -> Iterator[Weighted]:
-        """The stages of a fit without slopes; half of the budget is for the scale of a number."""
+        """The stages of a fit without slopes; for numbers, half of the budget finds the scale."""
         if self.targets in LABELS:
             yield self._label_counts(1.0)
             return
@@ -146,7 +146,7 @@ class ModelStages:
         )
 
     def _amount_start(self, problem: Problem) -> Weighted:
-        """A histogram of the amounts and, if there is an intercept, their mean for half as much."""
+        """A histogram of the amounts and, with an intercept, their mean, of half the weight."""
         weight = self.tuning.column_summaries
         weights = [weight, weight / 2][: 1 + problem.intercept]
         moves = self.tuning.intercept_moves if problem.exposure else 1
@@ -159,7 +159,7 @@ class ModelStages:
         return Weighted(sum(weights), stage)
 
     def _selection(self, problem: Problem) -> Weighted:
-        """Selection of features, for numbers after a median, then their own column summaries."""
+        """For numbers a median of the target; selection; summaries of the selected features."""
         tuning, most, moves = self.tuning, self.sparsity or problem.d, self.tuning.intercept_moves
         weights = [tuning.screening, tuning.column_summaries / 2]
         if self.targets == "real" and problem.intercept:
@@ -211,6 +211,6 @@ class ModelStages:
         )
 
     def _gains(self, kind: type[LimitExtrapolation | Accept | AcceptLabels]) -> Weighted:
-        """A stage that releases mean gains of equal budget."""
+        """A stage that releases mean gains, each with the same budget."""
         gains, weight = kind.releases, kind.releases * self.tuning.other
         return Weighted(weight, lambda part: kind(Improvement(part.mean_noise(gains))))

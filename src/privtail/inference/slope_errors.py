@@ -1,4 +1,4 @@
-"""How far the slopes of a fit are off, by noise and by sampling, from releases alone."""
+"""Standard errors of the slopes of a fit, by noise and by sampling, from releases alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from privtail.summaries.residuals import ResidualHistogram
 Doubles = NDArray[np.float64]
 
 TIMES = 2.0 ** (np.arange(65) / 8)
-"""How many times as long residuals may be in some rows as in all, from 1 to 256."""
+"""By how much residuals may be longer in some rows than in all: factors from 1 to 256."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,9 @@ class SlopeErrors:
 
     Attributes
     ----------
-    noise : (d,) of what noise adds to the slopes, for a convex loss about at most; infinite of a
-        feature that is not used; NaN where it is not known.
-    sampling : (d,) of the slopes over samples of the population; NaN where nothing that was
-        released tells.
+    noise : (d,) by noise; for a convex loss about an upper bound. Infinite for a feature that is
+        not used; NaN where it is not known.
+    sampling : (d,) by sampling from the population; NaN where the releases do not determine it.
     """
 
     noise: Doubles
@@ -40,10 +39,10 @@ class SlopeErrors:
 
     @classmethod
     def of(cls, released: object, d: int) -> Self:
-        """From what an algorithm released of d slopes (`Result.slopes`).
+        """From what an algorithm released about d slopes (`Result.slopes`).
 
-        Nothing is known of the slopes of an algorithm that hands over no `FittedSlopes`. Slopes
-        that were set to zero have no noise. Nothing is known of a feature that was not selected.
+        Nothing is known if an algorithm passes on no `FittedSlopes`, or about a feature that was
+        not selected. Slopes that were set to zero have no noise.
         """
         unknown = np.full(d, math.nan)
         if not isinstance(released, FittedSlopes):
@@ -57,20 +56,20 @@ class SlopeErrors:
 
 
 def noise_deviations(slopes: FittedSlopes) -> Doubles:
-    """(d,) standard deviations of what noise did to the slopes.
+    """(d,) standard deviations of the slopes by noise.
 
-    A step moves the model by a multiple of the preconditioned gradient. That contracts it along
-    each principal direction by the curvature of the loss there, and adds noise. So the variance of
-    the result follows exactly from the curvatures. A curvature is that of the features times the
-    `_contraction` of a step. The features' own is told to the noise of an entry of the moments, so
-    it has a normal law above zero, over which the deviation is averaged. Where the expected one is
-    no larger than that noise, as of features that are alike, and where no second moments were
-    released, no curvature is counted on.
+    A step moves the model by a multiple of the preconditioned gradient. Along each principal
+    direction this contracts the error by the curvature of the loss there, and adds noise. So the
+    variance of the result follows from the curvatures. A curvature is the second moment of the
+    features along the direction, times the `_contraction` of a step. The second moment is known up
+    to noise: a normal distribution, cut at zero, over which the deviation is averaged. It counts as
+    zero if it is no larger than its noise, as between features that are nearly equal, or if no
+    second moments were released.
 
-    Three possible biases are added: what shrinking took from a slope, because it may have been
-    real; how far margins are from a likely length; and how sure that is (`likely_part`). For a bias
-    b and a noise of deviation s, plus or minus z hypot(b, s) holds as often as z s would without a
-    bias, at confidences of 90 % and more.
+    Three possible biases are added: by shrinkage of a slope that may be real; by the difference of
+    the slopes' common factor from its likely value; and by the error of that value (`likely_part`).
+    If an estimate has a bias b and noise of deviation s, the interval +- z hypot(b, s) holds at
+    least about as often as +- z s would without a bias, at confidences of 90 % and more.
     """
     metric, decision, d = slopes.preconditioner, slopes.decision, slopes.d
     noise = _expected_noise(slopes)
@@ -86,7 +85,7 @@ def noise_deviations(slopes: FittedSlopes) -> Doubles:
 
 
 def _expected_noise(slopes: FittedSlopes) -> Doubles:
-    """(r,) expected deviations of the noise along principal directions of unsure curvatures."""
+    """(r,) deviations of the noise along principal directions, averaged over curvatures."""
     metric = slopes.preconditioner
     unsure = metric.std if math.isfinite(metric.std) else 0.0
     z, weights = np.polynomial.hermite_e.hermegauss(NODES)
@@ -97,11 +96,11 @@ def _expected_noise(slopes: FittedSlopes) -> Doubles:
 
 
 def _contraction(slopes: FittedSlopes, run: DescentRun) -> float:
-    """By how much a step of a run contracts a direction in which features have the curvature 1.
+    """By how much a step contracts the error along a direction of second moment 1.
 
-    For squares and Huber's loss it is the length of the step, times the part of the residuals that
-    is not clipped, times what is left of the rows (`left_of_rows`). For other losses, and where no
-    residuals are known, it is what the gradients show, and nothing at a kink.
+    For squares and Huber's loss it is the length of the step, times the share of residuals that is
+    not clipped, times the second moment that is left of shrunk rows (`left_of_rows`). For other
+    losses, or unknown residuals, it is estimated from the gradients; 0 for a loss with a kink.
     """
     if not (slopes.residuals.known and isinstance(run.loss, SquaredLoss | HuberLoss)):
         return 0.0 if run.schedule.shrinking else run.contraction
@@ -114,19 +113,18 @@ def _contraction(slopes: FittedSlopes, run: DescentRun) -> float:
 def sampling_deviations(slopes: FittedSlopes) -> Doubles:
     """(d,) standard deviations of the slopes over samples of the population; NaN if none is known.
 
-    The sandwich H^-1 S H^-1 / n of an M-estimator, H the mean Hessian and S the second moments of
-    gradients, for residuals whose size does not depend on the features. (Where S was released, it
-    may depend on them: `_unequal_spread`.) With C the covariance of the features, from the released
-    second moments,
+    The sandwich H^-1 S H^-1 / n of an M-estimator. H is the mean Hessian, and S the second moments
+    of gradients. Residuals are taken not to depend on the features in size, unless S was released
+    (`_unequal_spread`). C is the covariance of the features, from released second moments.
 
-    - of numbers H = P(residual is not clipped) C and S = E(clipped residual^2) C, from the
-      histogram of residuals;
-    - of two labels, counts and amounts H is the mean Hessian for Gaussian features
-      (`inverse_hessian`), and S = H times the dispersion: 1 for labels, E(residual^2) / E(g) for
-      others, and for counts at least 1.
+    - For numbers H = P(residual is not clipped) C and S = E(clipped residual^2) C, from the
+      histogram of residuals.
+    - For two labels, counts and amounts H is the mean Hessian for Gaussian features
+      (`inverse_hessian`), and S = H times the dispersion. This is 1 for labels, and
+      E(residual^2) / E(Hessian weight) for others, for counts at least 1.
 
-    Where the noise of a second moment is as large as one of a standardized feature, no release
-    tells how far the steps came; nor does one where slopes are longer than any truth makes them.
+    NaN if second moments have a noise of 1 or more, that of a standardized feature, or if slopes
+    are longer than any true slopes make them: then no release tells how far the steps came.
     Rows of one person count as one row. Exposures are taken not to depend on the features.
     """
     loss, d = slopes.loss, slopes.d
@@ -158,20 +156,20 @@ def sampling_deviations(slopes: FittedSlopes) -> Doubles:
 
 
 def _dispersion(residuals: ResidualHistogram, threshold: float, times: float) -> float:
-    """E(r^2) / P(r is not clipped)^2 of clipped residuals r that are ``times`` as long before."""
+    """E(r^2) / P(r is not clipped)^2 for clipped residuals r, ``times`` as long before clipping."""
     clipped = np.minimum(times * residuals.middles, threshold)
     return float(residuals.parts @ clipped**2) / residuals.unclipped(threshold / times) ** 2
 
 
 def _unequal_spread(slopes: FittedSlopes, threshold: float) -> Doubles:
-    """(used,) how many times as long residuals are in the rows that decide a slope; at least 1.
+    """(used,) by which factor residuals are longer in the rows that decide a slope; at least 1.
 
-    A row has the influence a.z r on a slope, with a that row of the inverse of the features' second
-    moments C, and r its clipped residual. If residuals were equally spread, the mean square of it
-    would be (a.C a) E(r^2). The released moments S of the gradients z r say that it is a.S a. The
-    ratio, less the deviation of its noise, is the mean square of the clipped residuals with the
-    weights (a.z)^2, over that without. They are taken to have the released histogram, times a
-    factor, which follows from it. It is 1 where no moments of gradients were released.
+    A record with features z and clipped residual r has the influence (a.z) r on slope j, with a the
+    j-th row of the inverse of the second moments C. If residuals were equally spread, its mean
+    square would be (a.C a) E(r^2). By the released moments S of the gradients z r it is a.S a. The
+    ratio, less the deviation of its noise, compares mean squares of clipped residuals: with the
+    weights (a.z)^2 and without. Weighted residuals are taken to have the released histogram times
+    the factor, which so follows from the ratio. It is 1 if no S was released.
     """
     used, residuals = np.flatnonzero(slopes.standard.used), slopes.residuals
     if slopes.gradient_moments is None:
@@ -188,7 +186,7 @@ def _unequal_spread(slopes: FittedSlopes, threshold: float) -> Doubles:
 
 
 def _second_moments(slopes: FittedSlopes) -> Doubles:
-    """(rows, rows) of the features and 1; a curvature is at least what noise may hide."""
+    """(rows, rows) of the features and 1; eigenvalues are at least what noise may hide."""
     metric = slopes.preconditioner
     curvatures = np.maximum(metric.expected, metric.noise_norm)
     curvatures = np.where(curvatures > 0, curvatures, 1.0)

@@ -45,30 +45,30 @@ class FittedLinearModel(PrivateEstimator):
         """Intervals for the slopes, from released numbers alone; it costs nothing.
 
         ``kind="population"``: for the slopes of the population that the rows come from. They allow
-        for the noise and for the sampling error ``coef_sampling_std_``. This error is the sandwich
-        of an M-estimator, from released second moments and released sizes of residuals. It assumes
-        that these sizes do not depend on the features, unless ``heteroscedastic=True`` was given;
-        for counts and labels, also that margins are about Gaussian.
+        for noise and for the sampling error ``coef_sampling_std_``. This error is the sandwich
+        estimate of an M-estimator, from released second moments and sizes of residuals. It assumes
+        that these sizes do not depend on the features, unless ``heteroscedastic=True`` was given.
+        For counts, amounts and labels it also assumes that margins Xw + b are about Gaussian.
 
         For counts, amounts and two labels, clipping and few steps multiply all slopes by a common
-        factor, and the intervals allow for that. For numbers, the intervals are for the slopes of
-        residuals that are clipped at ``report_["clipping_threshold"]``, and of rows that are shrunk
-        to ``report_["row_length"]``. Slopes without clipping differ if residuals are skewed or an
-        effect is not linear, and no interval allows for that. On three real tables of 20,000 rows,
-        at epsilon 1 and 5, intervals of 95 % held the slopes of least squares in 6 % to 85 % of the
-        fits, and those of clipped residuals in 88 % to 100 % (``benchmarks/populations.py``).
+        factor, and the intervals allow for that. For numbers, the intervals are for clipped slopes:
+        those of the population, with residuals clipped at ``report_["clipping_threshold"]`` and
+        rows shrunk to ``report_["row_length"]``. If residuals are skewed or effects are not linear,
+        slopes without clipping can differ, and no interval allows for that. On three real tables of
+        20,000 rows, at epsilon 1 and 5, intervals of 95 % held clipped slopes in 88 % to 100 % of
+        the fits, and slopes of least squares in 6 % to 85 % (``benchmarks/populations.py``).
 
-        ``kind="noise"``: for the slopes of the same fit without noise. The noise of each step is
-        added up, less what later steps remove of it where the loss is curved. The curvature follows
-        from released second moments and from the share of residuals that is not clipped, averaged
-        over what noise leaves open; at a kink it counts as zero. The intervals also allow for what
-        shrinking took from a slope, and for how far margins are from a likely length.
-        ``benchmarks/intervals.py`` measures how wide both kinds are, and how often they hold.
+        ``kind="noise"``: for the slopes of the same fit without noise. The noise of all steps is
+        added up, less what later steps remove, because a curved loss pulls the model back. The
+        curvature follows from released second moments and the share of residuals that is not
+        clipped. For a loss with a kink it counts as zero. The intervals also allow for shrinkage of
+        slopes, and for the common factor. ``benchmarks/intervals.py`` measures how wide both kinds
+        are, and how often they hold.
 
         The data do not determine how slopes are split between two equal columns, or between all
-        indicators of a category and the intercept. Their intervals are wide, and those of 95 % hold
-        in 82 % to 100 % of the fits. A feature may not be used if 99 % of its values or more are
-        equal, or if noise hides the others: its slope is then zero, and its interval has no ends.
+        indicators of a category and the intercept. Intervals for the population are then wide, and
+        still too narrow: leave one out (``drop``). A feature may not be used if 99 % of its values
+        or more are equal, or if noise hides the others. Its slope is zero, its interval infinite.
 
         Parameters
         ----------
@@ -88,8 +88,8 @@ class FittedLinearModel(PrivateEstimator):
             If no theory gives the noise: with an algorithm of your own or by name, with selected
             features, or if the model is a private constant. Also if the sampling error is not
             known: with a penalty, for least absolute deviations and quantiles, with three labels or
-            more, and without privacy. Also if features are too many for second moments, or if noise
-            hides these, or how large the slopes are together.
+            more, and without privacy. Also with more than 512 coefficients, or if noise hides how
+            features vary together, or hides the common factor of all slopes.
         """
         check_is_fitted(self)
         if kind not in ("population", "noise"):

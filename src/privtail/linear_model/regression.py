@@ -15,14 +15,14 @@ from privtail.losses import AnyLoss, SquaredLoss
 class DPLinearRegression(PrivateRegressor):
     """Linear regression by private least squares; no bounds on the data are needed.
 
-    Minimises the mean of (y - Xw - b)^2.
+    Minimises the mean of (y - Xw - b)^2, with long residuals and long rows clipped (`conf_int`).
 
     Parameters
     ----------
     heteroscedastic : bool, default=False
         Whether standard errors and intervals of slopes allow for residuals whose spread depends on
-        the features, as costs vary more among large firms. That takes one more release, about 2 %
-        of the budget. It needs ``algorithm="auto"``, and does not change what slopes estimate.
+        the features: costs vary more among large firms, for example. This takes one more release,
+        about 2 % of the budget, and needs ``algorithm="auto"``. Slopes estimate the same with it.
 
     Examples
     --------
