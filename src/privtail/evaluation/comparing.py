@@ -47,8 +47,8 @@ class Comparison:
         By the sign of the difference.
     p_value : float
         One-sided: the chance of a difference this far from zero, or farther on its side, if both
-        models were as good as each other, with noise and sampling error. It is .5 where nothing
-        bounds the difference.
+        models were equally good. It allows for noise and sampling error; with ``groups`` for noise
+        alone, so it is too small for the population. It is .5 if nothing bounds the difference.
     privacy_ : Statement
         What was spent.
     notes : tuple of str
