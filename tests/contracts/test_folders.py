@@ -554,3 +554,27 @@ def test_a_file_that_changes_between_passes_stops_the_fit(
     assert len(passes) == 6
     assert not hasattr(model, "coef_")
     assert ledger.spent == pytest.approx((1.0, 1e-6))
+
+
+@pytest.mark.parametrize("fault", ["longer", "gone"])
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+@pytest.mark.parametrize("what", ["fit", "mean", "summary"])
+def test_a_file_that_changed_since_it_was_opened_costs_nothing(
+    tmp_path: Path, kind: str, fault: str, what: str
+) -> None:
+    folder = split(tmp_path, kind)
+    table = privtail.open_table(folder, categories=JOBS, drop=["late"])
+    victim = folder / "year=2023" / f"b.{kind}"
+    if fault == "longer":
+        victim.write_bytes(victim.read_bytes() * 2)
+    else:
+        victim.unlink()
+    ledger = Ledger(epsilon=2.0, delta=1e-5)
+    call = {
+        "fit": lambda: DPLinearRegression(epsilon=1.0, ledger=ledger).fit(table, "cost"),
+        "mean": lambda: privtail.private_mean(table, epsilon=1.0, ledger=ledger),
+        "summary": lambda: privtail.summarize(table, epsilon=1.0, ledger=ledger),
+    }[what]
+    with pytest.raises(InvalidInput, match=r"b\.(parquet|csv)"):
+        call()
+    assert ledger.spent == (0.0, 0.0)

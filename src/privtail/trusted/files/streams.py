@@ -272,7 +272,14 @@ def streamed(
     file: TableFile, y: Any, classes: Sequence[Any] | None,
     categories: Mapping[str, Sequence[Any]] | None, encoding: Encoding, exposure: Any,
 ) -> tuple[Stream | Table, Targets | None]:  # fmt: skip
-    """Records and targets of a file, as `records.opened` gives them."""
+    """Records and targets of a file, as `records.opened` gives them.
+
+    Raises
+    ------
+    InvalidInput
+        If it was written to after it was opened: later it would be refused after the charge.
+    """
+    file.require_unchanged()
     column = y if isinstance(y, str) else None
     file = file.declaring(categories or {})
     stream = Stream(file, column, encoding)

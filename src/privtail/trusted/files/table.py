@@ -180,7 +180,7 @@ class TableFile(PrivateFile):
 
     def copy(self, key: Any, make: Callable[[Path], Any]) -> Any:
         """The scratch copy of this use of the file, made once."""
-        self._format.require_unchanged()
+        self.require_unchanged()
         if key not in self._copies and self.scratch is not None:
             self._copies[key] = make(self.scratch)
         return self._copies[key]
@@ -243,6 +243,10 @@ class TableFile(PrivateFile):
         self.require_rows()
         return self._format.n if self._part is None else int(np.count_nonzero(self._part))
 
+    def require_unchanged(self) -> None:
+        """Refuse a file that was written to after it was opened."""
+        self._format.require_unchanged()
+
     def require_rows(self) -> None:
         """Refuse a file that is damaged or has no rows."""
         if self._format.n == 0:
@@ -294,7 +298,7 @@ class TableFile(PrivateFile):
         InvalidInput
             If a file is damaged, or was written to since it was opened.
         """
-        self._format.require_unchanged()
+        self.require_unchanged()
         self.require_rows()
         return self._format.counted_runs(names, labels, self._part)
 
