@@ -23,7 +23,7 @@ RATES = np.array([0.3, -0.5, 0.0, 0.1, 0.4])
 ROWS, BUDGETS = (2_000, 20_000, 200_000), (0.2, 1.0, 5.0)
 LAWS = (
     "normal", "t(2.5)", "lognormal", "correlated", "huber", "labels", "heavy labels", "rare labels",
-    "long labels", "counts", "overdispersed",
+    "long labels", "counts", "overdispersed", "unequally dispersed",
 )  # fmt: skip
 
 
@@ -37,8 +37,11 @@ def drawn(law: str, n: int, rng: np.random.Generator) -> tuple[Doubles, Any, Dou
         )
         y = rng.random(n) < 1 / (1 + np.exp(-(X @ w + centre)))
         return X, y.astype(int), w, partial(DPLogisticRegression, classes=[0, 1])
-    if law in ("counts", "overdispersed"):
-        means = np.exp(X @ RATES + 0.5) * (rng.gamma(2, 0.5, n) if law == "overdispersed" else 1.0)
+    if law in ("counts", "overdispersed", "unequally dispersed"):
+        spread = 0.1 + 2 * X[:, 0] ** 2 if law == "unequally dispersed" else 0.5
+        means = np.exp(X @ RATES + 0.5) * (
+            1.0 if law == "counts" else rng.gamma(1 / spread, spread, n)
+        )
         return X, rng.poisson(means), RATES, DPPoissonRegressor
     noise = rng.normal(size=n)
     if law == "t(2.5)":

@@ -55,7 +55,8 @@ CURVED = (
 )
 LEFT_OUT = {
     "identity": CLIPPED,
-    "log": CURVED.format(scale="logarithm of the prediction"),
+    "log": f"{CURVED.format(scale='logarithm of the prediction')} It is also too narrow if the "
+    "dispersion is larger in rows with extreme values of its feature.",
     "logit": CURVED.format(scale="log-odds"),
 }
 """What intervals of slopes do not allow for, by link."""
