@@ -51,7 +51,7 @@ from privtail.robust_means import (
     SmoothedCatoniMean,
 )
 from privtail.statement import state
-from privtail.trusted import callbacks, dataset, partitions
+from privtail.trusted import callbacks, dataset, partitions, sensitive
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
@@ -141,6 +141,20 @@ def test_take_wants_distinct_whole_indices(indices: Any) -> None:
         answer.take(indices)
     assert answer.take([]).sensitivity.size == 0
     assert units(answer.take(np.array([1], np.uint8))) == units(answer)[1:]
+
+
+def test_take_takes_the_indices_that_were_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread may write to the array: a coordinate that is taken twice costs more."""
+    answer = curate(np.array([[0.1, 0.2]])).everyone().means(MEAN)
+    indices, whole = np.array([0, 1]), units(answer)
+
+    def written(seen: Any) -> Any:
+        indices[:] = 1
+        return set(seen)
+
+    monkeypatch.setattr(sensitive, "set", written, raising=False)
+    assert units(answer.take(indices)) == whole
+    assert indices.tolist() == [1, 1]
 
 
 @pytest.mark.parametrize("count", [2.5, 2.0, math.nan, True, "2", None])

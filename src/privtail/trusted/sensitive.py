@@ -96,7 +96,7 @@ class Sensitive:
 
     def take(self, indices: ArrayLike) -> Sensitive:
         """Some coordinates, by public (or released) indices; each at most once."""
-        chosen = np.asarray(indices).reshape(-1)
+        chosen = np.array(indices).reshape(-1).copy()  # what is checked is what is taken
         inside = chosen.size == 0 or (
             chosen.dtype.kind in "iu" and chosen.min() >= 0 and chosen.max() < self.sensitivity.size
         )
