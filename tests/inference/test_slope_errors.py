@@ -162,6 +162,22 @@ def test_moments_of_gradients_change_nothing_where_residuals_are_equally_spread(
         assert (ratio < most).all(), (noise, ratio)
 
 
+@pytest.mark.parametrize(("relative", "most"), [(0.3, 3.0), (1e-3, 20.0)])
+def test_noise_above_what_clipping_allows_widens_no_error_without_end(relative, most):
+    """Residuals were taken for 256 times as long, and errors for up to 13 times as large."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2_000, 3))
+    y = X @ [0.6, -0.4, 0.2] + rng.normal(size=2_000)
+    steps = [*stages(1e-3, 1e-3), MeasureSpread(LITTLE)]
+    fit = handed(staged(steps, X, y, HuberLoss(threshold=0.72)))
+    moments, _ = fit.gradient_moments
+    lifted = replace(fit, gradient_moments=(4 * moments, relative * moments[0, 0]))
+    plain = sampling_deviations(replace(fit, gradient_moments=None))
+    ratio = sampling_deviations(lifted) / plain
+    assert (ratio > most / 2).all(), ratio
+    assert (ratio < most).all(), ratio
+
+
 @pytest.mark.parametrize("r", [1, 4, 50])
 @pytest.mark.parametrize("part", [0.5, 1.0])
 def test_normal_rows_are_shrunk_by_as_much_as_drawn_ones(r, part):
