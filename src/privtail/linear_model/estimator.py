@@ -191,7 +191,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             )
         if self.invalid != "raise":
             require_read(y)
-        if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
+        if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1 and not hasattr(type(y), "tocsr"):
             warn(
                 "A column-vector y was passed when a 1d array was expected: use y.ravel().",
                 DataConversionWarning,
