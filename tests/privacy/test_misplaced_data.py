@@ -17,7 +17,7 @@ import privtail
 from privtail import DPScaler, Ledger
 from privtail.errors import InvalidInput
 from privtail.features import bins, cross, log, spline
-from privtail.linear_model import DPLinearRegression, DPRidge
+from privtail.linear_model import DPLinearRegression, DPLogisticRegression, DPRidge
 from privtail.schema.dialect import Dialect
 
 SECRET = 424242.0
@@ -183,3 +183,16 @@ def test_a_sparse_matrix_that_is_a_dict_is_refused_by_its_class(kind: Any, call:
         said.append(str(caught.value))
     assert len(set(said)) == 1
     assert str(SECRET) not in said[0]
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix, sparse.coo_array])
+@pytest.mark.parametrize("call", ["target", "labels", "groups"])
+def test_a_sparse_matrix_in_the_place_of_a_column_is_told_the_dense_one(
+    kind: Any, call: str
+) -> None:
+    calls = {
+        **SPARSE,
+        "labels": lambda Z: DPLogisticRegression(epsilon=1, classes=[0, 1]).fit(X, Z),
+    }
+    with pytest.raises(InvalidInput, match=r"pass a dense column, y\.toarray\(\)\.ravel\(\)"):
+        calls[call](kind(CELLS[:, None]))

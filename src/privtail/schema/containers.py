@@ -39,6 +39,13 @@ def not_csr() -> InvalidInput:
     )
 
 
+def sparse_column() -> InvalidInput:
+    """A sparse matrix where one column is needed."""
+    return InvalidInput(
+        "A target, an exposure and ids cannot be sparse: pass a dense column, y.toarray().ravel()."
+    )
+
+
 def repeated(names: Iterable[object]) -> InvalidInput:
     """Two columns of one name."""
     name, _ = Counter(map(str, names)).most_common(1)[0]

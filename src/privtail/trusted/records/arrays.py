@@ -125,9 +125,11 @@ def column_of(values: Any) -> Any:
     Raises
     ------
     InvalidInput
-        If a frame has another number of columns.
+        If a frame has another number of columns, or for a sparse matrix.
     """
     require_read(values)
+    if hasattr(type(values), "tocsr"):
+        raise containers.sparse_column()
     names = column_names(values)
     if names is None or isinstance(values, Mapping):
         return values
