@@ -49,6 +49,10 @@ class Row(NamedTuple):
     privacy: str
 
 
+_RANDOM_ITERATE = (
+    "one Gaussian gradient per step; the model is that of a random step, maybe an early one"
+)
+
 TABLE: tuple[Row, ...] = (
     Row(
         "catoni-descent", "Wang, Xiao, Devadas, Xu 2020", "Algorithm 4", CatoniDescent,
@@ -58,7 +62,7 @@ TABLE: tuple[Row, ...] = (
     Row(
         "proximal-gradient", "Wang, Xu 2019", "Algorithm 1", ProximalGradient,
         "a typical gradient norm",
-        "one Gaussian gradient per step", "(epsilon, delta) by Gaussian DP",
+        _RANDOM_ITERATE, "(epsilon, delta) by Gaussian DP",
     ),
     Row(
         "clipped-spgd", "Xie et al.", "Algorithm 1", StochasticProximalGradient,
@@ -86,12 +90,12 @@ TABLE: tuple[Row, ...] = (
     Row(
         "frank-wolfe", "Wang, Xu 2019", "Algorithm 2", FrankWolfe,
         "a typical gradient norm",
-        "one Gaussian gradient per step", "(epsilon, delta) by Gaussian DP",
+        _RANDOM_ITERATE, "(epsilon, delta) by Gaussian DP",
     ),
     Row(
         "mirror-descent", "Wang, Xu 2019", "Algorithm 3", MirrorDescent,
         "a typical gradient norm",
-        "one Gaussian gradient per step", "(epsilon, delta) by Gaussian DP",
+        _RANDOM_ITERATE, "(epsilon, delta) by Gaussian DP",
     ),
     Row(
         "frank-wolfe-corners", "Wang, Xu 2019", "Algorithm 4", FrankWolfeCorners,
@@ -131,7 +135,7 @@ TABLE: tuple[Row, ...] = (
     Row(
         "noisy-descent", "Wang, Ye, Xu 2017", "DP-GD", NoisyDescent,
         "a typical gradient norm",
-        "one Gaussian gradient per step", "(epsilon, delta) by Gaussian DP",
+        _RANDOM_ITERATE, "(epsilon, delta) by Gaussian DP",
     ),
     Row(
         "random-round-descent", "Zhang, Zheng, Mou, Wang 2017", "RRPSGD", RandomRoundDescent,
