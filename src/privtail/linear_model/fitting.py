@@ -226,6 +226,7 @@ class PrivateLinearModel(FittedLinearModel):
         -------
         FitPlan
         """
+        self._require_parameters()  # a search plans its fits before its charge
         algorithm, budget = self._algorithm(), self._budget()
         require_loss(algorithm, self._loss(), problem)
         require(self._domain(problem.n), *algorithm.needs, needed_by=type(algorithm).__name__)
