@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,9 @@ def partitions(values: Any) -> list[Any]:
     if hasattr(values, "chunks") and values.ndim > 1:
         values = values.rechunk(dict.fromkeys(range(1, values.ndim), -1))
     if hasattr(values, "simplify"):  # columns are chosen in the files, and no files are read as one
-        return list(values.simplify().to_delayed(optimize_graph=False))
+        with suppress(KeyError, ValueError):  # Dask cannot choose a column before categorize()
+            values = values.simplify()
+        return list(values.to_delayed(optimize_graph=False))
     return list(np.asarray(values.to_delayed(), dtype=object).ravel())
 
 

@@ -378,6 +378,21 @@ def test_other_types_in_one_partition(client: Any) -> None:
     assert bits(model) == bits(expected)
 
 
+def test_categories_that_dask_found(client: Any) -> None:
+    """Dask itself fails to take one column of a frame after ``categorize``."""
+    here = rows()
+    found = dd.from_pandas(here, npartitions=3).assign(
+        count=lambda f: f["count"].astype("category")
+    )
+    for by, declared in {"city": ["Oslo", "Rome"], "count": [0, 1]}.items():
+        known = found.categorize(columns=list({by, "count"}))
+        counts = [
+            privtail.private_count(X, by=by, categories=declared, **options()).to_dict()
+            for X in (here, known, known[["a", by]])
+        ]
+        assert counts[1] == counts[2] == counts[0]
+
+
 def test_other_categories_in_one_partition(client: Any) -> None:
     """Those that are declared count, whatever a partition's own type lists, and in which order."""
     here, declared = rows(), ["Oslo", "Rome"]

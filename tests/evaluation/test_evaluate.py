@@ -617,7 +617,7 @@ def test_a_model_of_scikit_learn_gets_its_own_columns(numbers, kind):
     ("X", "said"),
     [
         (pd.DataFrame({"a": np.ones(50), "B": np.ones(50)}), "no column 'b'"),
-        (pd.DataFrame(np.ones((50, 3)), columns=["a", "b", "b"]), "must be distinct"),
+        (pd.DataFrame(np.ones((50, 3)), columns=["a", "b", "b"]), "have the name 'b'"),
         (np.ones((50, 3)), "takes 2 features, but X has 3"),
     ],
 )

@@ -627,6 +627,8 @@ def test_columns_of_one_name_are_refused():
     frame = pd.DataFrame([[1.0, 2.0, 3.0]], columns=["b", "a", "a"])
     with pytest.raises(InvalidInput, match=r"Two columns have the name 'a'.* rename one"):
         DPLinearRegression().fit(frame, [1.0])
+    with pytest.raises(InvalidInput, match=r"Two columns have the name 'a'.* rename one"):
+        privtail.private_mean(frame, epsilon=1.0)
 
 
 def test_a_parameter_in_a_call_of_fit_is_shown_its_place():

@@ -16,7 +16,7 @@ from privtail.linear_model.search import PrivateSearchCV
 from privtail.model import Model
 from privtail.spelling import counted
 from privtail.trusted.row_errors import AnyModel, LinearModel, OutsideModel
-from privtail.trusted.tables import column_names
+from privtail.trusted.tables import column_names, repeated
 
 
 def as_model(
@@ -77,7 +77,7 @@ def _of_own_columns(model: Any, X: Any, predict: Callable[[Any], Any]) -> Callab
             "on. Columns are found by name: rename what was renamed."
         )
     if len(set(names)) < len(names):
-        raise InvalidInput("Column names must be distinct.")
+        raise repeated(names)
     own = list(map(str, known))
     return lambda rows: predict(rows[own] if hasattr(rows, "loc") else rows.select(own))
 

@@ -106,8 +106,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         X : array, CSR matrix, data frame, mapping, Arrow table or table of `privtail.open_table`
             Features (n, d). Rows with a missing or non-finite number count as zero.
         y : array of shape (n,) or str, default=None
-            Labels; needed. With a table of `privtail.open_table`, or a Dask data frame, the name of
-            its column.
+            Labels; needed. With a table of `privtail.open_table` the name of its column, and with a
+            Dask data frame the column itself, ``ddf["cost"]``.
         groups : array of shape (n,) or str, default=None
             The person of each row. Then persons are protected, with ``max_rows`` rows at most.
         **unknown : Any

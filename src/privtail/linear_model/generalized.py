@@ -58,8 +58,8 @@ class LogLinearRegressor(PrivateRegressor):
         X : array, CSR matrix, data frame, mapping, Arrow table or table of `privtail.open_table`
             Features (n, d). Rows with a missing or non-finite number count as zero.
         y : array of shape (n,) or str, default=None
-            Target; needed. With a table of `privtail.open_table`, or a Dask data frame, the name of
-            its column.
+            Target; needed. With a table of `privtail.open_table` the name of its column, and with a
+            Dask data frame the column itself, ``ddf["cost"]``.
         groups : array of shape (n,) or str, default=None
             The person of each row. Then persons are protected, with ``max_rows`` rows at most.
         exposure : array of shape (n,) or str, default=None

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from privtail.dask_collections import announced, is_spread
 from privtail.errors import InvalidInput
+from privtail.schema.containers import repeated
 from privtail.schema.declared import Label, require_categories
 from privtail.schema.encoding import PLAIN, Encoding
 from privtail.storage.queries import is_query
@@ -44,6 +45,7 @@ __all__ = [
     "is_file",
     "named",
     "person_ids",
+    "repeated",
     "require_categories",
     "require_read",
     "require_typed",

@@ -7,7 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from privtail.errors import InvalidInput
-from privtail.schema.containers import named_column
+from privtail.schema.containers import named_column, repeated
 from privtail.schema.declared import require_categories
 from privtail.schema.encoding import PLAIN, Encoding
 from privtail.storage.remote import plain
@@ -83,7 +83,7 @@ def named(frame: Any, names: Sequence[Any]) -> dict[str, Any]:
             "Column names must be strings: use frame.set_axis(map(str, frame.columns), axis=1)."
         )
     if len(set(map(str, names))) != len(names):
-        raise InvalidInput("Column names must be distinct.")
+        raise repeated(names)
     return {str(name): frame[name] for name in names}
 
 
