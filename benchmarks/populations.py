@@ -55,6 +55,7 @@ POPULATIONS = {
     "spread": "normal features, normal residuals times abs(x1)",
     "growing": "normal features, normal residuals times exp(x1 / 2)",
     "heavy spread": "t(3) features, normal residuals times 1 + abs(x1)",
+    "rare": "x1 is 1 in one of 100 rows and 0 in others; normal residuals, times 3 where it is 1",
     "products": "lognormal features, and a mean that is multiplied by lognormal noise",
 }
 
@@ -119,6 +120,9 @@ def _drawn(name: str) -> tuple[Doubles, Doubles]:
     if name == "heavy spread":
         X = rng.standard_t(3, X.shape)
         noise *= 1 + np.abs(X[:, 0])
+    elif name == "rare":
+        X[:, 0] = rng.random(DRAWN) < 0.01
+        noise *= 1 + 2 * X[:, 0]
     else:
         noise *= np.abs(X[:, 0]) if name == "spread" else np.exp(X[:, 0] / 2)
     return X, X @ SLOPES + noise
@@ -135,7 +139,7 @@ def clipped_slopes(slopes: FittedSlopes, X: Doubles, y: Doubles) -> Doubles:
         inside = np.abs(residuals) < clip.threshold
         moved = shrunk.T @ np.clip(residuals, -clip.threshold, clip.threshold) / len(X)
         curved = shrunk[inside].T @ rows[inside] / len(X)
-        w += (0.7 if step < 8 else 1.0) * np.linalg.solve(curved + least, moved)
+        w += (0.7 if step < 8 else 1.0) * np.linalg.lstsq(curved + least, moved)[0]
     return np.asarray(w[:-1] * seen.scales)
 
 
