@@ -167,10 +167,10 @@ def _unequal_spread(slopes: FittedSlopes, threshold: float) -> Doubles:
     A record with features z and clipped residual r has the influence (a.z) r on slope j, with a the
     j-th row of the inverse of the second moments C. If residuals were equally spread, its mean
     square would be (a.C a) E(r^2). By the released moments S of the gradients z r it is a.S a. The
-    ratio compares mean squares of clipped residuals: with the weights (a.z)^2 and without. It is
-    taken to be at most what clipping allows, less the deviation of its noise. Weighted residuals
-    are taken to have the released histogram times the factor, which so follows from the ratio. It
-    is 1 if no S was released.
+    ratio compares mean squares of clipped residuals: with the weights (a.z)^2 and without. Where it
+    exceeds what clipping allows, less the deviation of its noise, it is taken to be that. Weighted
+    residuals are taken to have the released histogram times the factor, which so follows from the
+    ratio. It is 1 if no S was released.
     """
     used, residuals = np.flatnonzero(slopes.standard.used), slopes.residuals
     if slopes.gradient_moments is None:
@@ -183,7 +183,7 @@ def _unequal_spread(slopes: FittedSlopes, threshold: float) -> Doubles:
     known = clipped / max(clipped[0], np.finfo(np.float64).tiny)
     equal = np.maximum(clipped[0] * np.diag(influences), np.finfo(np.float64).tiny)
     noise = std * np.sum(influences**2, axis=1) / equal
-    ratios = np.minimum(seen / equal, known[-1]) - noise
+    ratios = np.minimum(seen / equal, known[-1] - noise)
     return np.asarray(np.interp(ratios, known, TIMES))
 
 
