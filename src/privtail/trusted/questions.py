@@ -266,7 +266,7 @@ class Separations:
 class Moments:
     """A row adds the products of all pairs of (z, 1, y), clipped to l2 norm ``radius``.
 
-    With a ``gradient`` of one margin the row is this one, as shrunk for its ball.
+    With a ``gradient`` it adds those of its gradient, of one margin, shrunk onto the ball first.
     """
 
     radius: float
