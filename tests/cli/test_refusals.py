@@ -55,7 +55,7 @@ ALL = ("--drop", "age", "--drop", "days", "--drop", "job", "--drop", "note", "--
         (("claims.csv", *NUMBERS[2:]), ["--model linear", "--model logistic"]),
         (("claims.csv", *DECLARED, "--alpha", "1"), ["logistic has no --alpha", "--C"]),
         (("claims.csv", *NUMBERS, "--model", "ridge", "--quantile", "0.5"), ["It has --alpha."]),
-        (("claims.csv", *NUMBERS, "--model", "linear", "--C", "1"), ["no parameters of its own"]),
+        (("claims.csv", *NUMBERS, "--model", "linear", "--C", "1"), ["It has --heteroscedastic."]),
         (("claims.csv", *NUMBERS, "--algorithm", "magic"), ["no algorithm 'magic'"]),
         (("claims.csv", *DECLARED, "--drop", "late"), ["'late' is the target"]),
         (

@@ -164,8 +164,7 @@ class Choice:
 
 
 def _owned(parameters: list[str], known: Any) -> str:
-    has = [_option(name) for name in parameters if name in known]
-    return f"It has {', '.join(has)}." if has else "It has no parameters of its own."
+    return f"It has {', '.join(_option(name) for name in parameters if name in known)}."
 
 
 def _option(parameter: str) -> str:
