@@ -129,7 +129,7 @@ def test_a_summary_says_shares_by_their_intervals(tmp_path):
             "some": np.where(np.arange(5_000) < 2_000, np.nan, 1),
         }
     )
-    found = privtail.summarize(frame, epsilon=5)
+    found = privtail.summarize(frame, epsilon=5, noise="simulated", random_state=0)
     content = {"format": "privtail-summary", "version": 1, **found.to_dict()}
     (tmp_path / "summary.json").write_text(json.dumps(content))
     text = privtail.report(tmp_path / "summary.json")
