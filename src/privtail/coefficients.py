@@ -89,7 +89,11 @@ def normal_quantile(confidence: float, name: str = "confidence") -> float:
         If the confidence, an argument of this ``name``, is not in (0, 1).
     """
     if not 0 < real(name, confidence) < 1:
-        raise InvalidInput(f"{name} must lie in (0, 1), for example 0.95; got {confidence!r}.")
+        raise InvalidInput(
+            f"{name} must be above 0 and below 1, got {confidence!r}. For 95 % give",
+            f"{name}=0.95.",
+            cli=f"--{name} 0.95.",
+        )
     return float(ndtri((1 + float(confidence)) / 2))
 
 

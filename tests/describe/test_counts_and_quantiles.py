@@ -266,7 +266,7 @@ def test_refusals_say_what_to_type() -> None:
         "one column twice": lambda: privtail.private_count(
             frame(), by=["kind", "kind"], categories={"kind": ["a", "b"]}, epsilon=1
         ),
-        "between 0 and 1": lambda: privtail.private_quantile(frame()["x"], [1.5], epsilon=1),
+        "above 0 and below 1": lambda: privtail.private_quantile(frame()["x"], [1.5], epsilon=1),
         "Encode it by a public rule": lambda: privtail.private_quantile(frame(), epsilon=1),
         "of type float": lambda: privtail.private_quantile(5.0, epsilon=1),
         "type set has no rows": lambda: privtail.summarize({1, 2}, epsilon=1),

@@ -109,7 +109,7 @@ def private_quantile(
     asked = np.atleast_1d(public_numbers(levels, "levels"))
     if asked.ndim != 1 or not asked.size or not ((asked > 0) & (asked < 1)).all():
         raise InvalidInput(
-            "Levels must lie between 0 and 1, for example", "[0.25, 0.5, 0.75].",
+            "Levels must be above 0 and below 1, for example", "[0.25, 0.5, 0.75].",
             cli="--level 0.25 --level 0.5.",
         )  # fmt: skip
     normal_quantile(confidence, "confidence")  # refuses what is none, before anything is charged
