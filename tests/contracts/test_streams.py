@@ -131,10 +131,10 @@ def answers(X: Any, y: Any) -> list[np.ndarray]:
     map_ = FeatureMap.of(d, np.full(d, 0.5), np.full(d, 0.25))
     w = np.linspace(-1, 1, d + 1)[:, None]
     free = GaussianNoise(0.0).event(curator.problem.histogram(1, 1))
-    curator.open(tuple(Round(sampling=s, events=(free,), times=7) for s in SAMPLINGS))
+    curator.open(tuple(Round(sampling=s, events=(free,), times=8) for s in SAMPLINGS))
     found = []
     for sampling in SAMPLINGS:
-        rounds = curator.rounds(sampling, 7, map_)
+        rounds = curator.rounds(sampling, 8, map_)
         loss = SquaredLoss()
         found += [
             next(rounds).gradient(loss, w, ClippedMean(2.0)),
@@ -142,6 +142,7 @@ def answers(X: Any, y: Any) -> list[np.ndarray]:
             next(rounds).means(ClippedMean(2.0, blocks=3)),
             next(rounds).derivatives(loss, w, ClippedMean(2.0, blocks=3)),
             next(rounds).histogram([0, 2, -1], [-1.0, 0.0, 1.0], pooled=True),
+            next(rounds).moments(3.0, target=True),
             next(rounds).gradient_moments(loss, w, ClippedMean(2.0)),
             next(rounds).scores(loss, [w, 2 * w], BoundedMean(4.0)),
         ]

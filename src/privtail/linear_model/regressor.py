@@ -66,8 +66,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         unequal = self._allows_unequal_spread()
         if not isinstance(unequal, bool | np.bool_):
             raise InvalidInput(f"heteroscedastic must be True or False, got {told(unequal)}.")
-        plain = self.algorithm == "auto" if isinstance(self.algorithm, str) else False
-        if unequal and not (plain and self._domain(1) in (Unconstrained(), L2(alpha=0.0))):
+        default = isinstance(self.algorithm, str) and self.algorithm == "auto"
+        if unequal and not (default and self._domain(1) in (Unconstrained(), L2(alpha=0.0))):
             raise InvalidInput(
                 'heteroscedastic=True is for standard errors, which only algorithm="auto" without '
                 "a penalty has. Leave heteroscedastic out, or the algorithm and alpha."
