@@ -7,9 +7,10 @@
 ``run`` measures `conf_int` for the slopes of the population, with new rows and new (simulated)
 noise in every fit. It adds a line to ``benchmarks/results/intervals.csv`` for each law, number of
 rows and epsilon; a line of so many fits that is there is not measured again. ``refused`` counts
-fits without an interval, and the rest is of the others. ``held`` is the part of the intervals of
-95 % that hold the true slopes, ``held_error`` the standard error of that by chance, and ``least``
-the part of the slope that does worst. ``width`` is the median of half an interval over 1.96 times
+fits without intervals; a slope without bounds counts as its part of a fit. The rest is of the other
+intervals. ``held`` is the part of the intervals of 95 % that hold the true slopes, ``held_error``
+the standard error of that by chance, and ``least`` the part of the slope that does worst, among
+those with bounds in half of the fits. ``width`` is the median of half an interval over 1.96 times
 the root mean square error of the slope, the median over slopes: 1 where an interval is as wide as
 it should be. ``page`` fills ``docs/guide/intervals.md`` from the file.
 
@@ -30,40 +31,31 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.comparison.made import filled, measure_missing
+from benchmarks.coverage import LEVEL, ends_of, held, refused, width
 from benchmarks.slopes import BUDGETS, LAWS, ROWS, drawn
-from privtail.errors import AccuracyWarning, InvalidInput
+from privtail.errors import AccuracyWarning
 from privtail.linear_model import DPHuberRegressor, DPLinearRegression, DPLogisticRegression, DPMean
 
-LEVEL = 0.95
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "intervals.csv"
 PAGE = ROOT / "docs" / "guide" / "intervals.md"
 
+MOSTLY = 0.95
+"""A cell of which this part is refused has no other numbers in the tables."""
+
 
 def measured(law: str, n: int, epsilon: float, fits: int) -> dict[str, Any]:
     """A line of the results."""
-    held, errors, halves = [], [], []
+    ends, errors = [], []
     for seed in range(fits):
         X, y, w, kind = drawn(law, n, np.random.default_rng(seed))
         model = kind(epsilon=epsilon, noise="simulated", random_state=seed).fit(X, y)
-        try:
-            low, high = model.conf_int(LEVEL).reshape(-1, 2).T
-        except InvalidInput:
-            continue
-        held.append((low <= w) & (w <= high))
+        ends.append(ends_of(model))
         errors.append(np.ravel(model.coef_) - w)
-        halves.append((high - low) / 2 / 1.96)
-    cell = {"law": law, "n": n, "epsilon": epsilon, "fits": fits, "refused": fits - len(held)}
-    if not held:
-        return cell
-    each = np.mean(held, axis=1)
-    width = np.median(halves, axis=0) / np.sqrt(np.mean(np.square(errors), axis=0))
-    return cell | {
-        "held": round(float(each.mean()), 4),
-        "held_error": round(float(each.std() / np.sqrt(len(each))), 4),
-        "least": round(float(np.mean(held, axis=0).min()), 4),
-        "width": round(float(np.median(width)), 3),
-    }
+    all_ends = np.array(ends)
+    cell = {"law": law, "n": n, "epsilon": epsilon, "fits": fits, "refused": refused(all_ends)}
+    found = held(all_ends, w)
+    return cell | found | ({"width": width(all_ends, np.array(errors))} if found else {})
 
 
 def run(fits: int, rows: list[int], laws: list[str]) -> None:
@@ -94,19 +86,30 @@ def _table(cells: pd.DataFrame) -> Iterator[str]:
             if len(own) < len(BUDGETS):
                 continue
             shown = [_held(own.loc[epsilon]) for epsilon in BUDGETS]
-            shown += [_width(own.loc[epsilon]) for epsilon in BUDGETS]
+            shown += [shown_width(own.loc[epsilon]) for epsilon in BUDGETS]
             yield f"| {law} | {n:,} | {own['fits'].min():,} | {' | '.join(shown)} |"
 
 
 def _held(cell: pd.Series) -> str:
-    if cell["refused"] == cell["fits"]:
+    return shown_part(cell, f"{100 * cell['held']:.1f} %", cell["refused"] / cell["fits"])
+
+
+def shown_part(cell: pd.Series, held: str, part: float) -> str:
+    """How often intervals held, with the part of them that is refused."""
+    if mostly_refused(cell):
         return "refused"
-    part = cell["refused"] / cell["fits"]
-    return f"{100 * cell['held']:.1f} %" + (f" ({100 * part:.0f} % refused)" if part else "")
+    percents = f"{100 * part:.0f}" if part >= 0.005 else "under 1"
+    return f"{held} ({percents} % refused)" if part else held
 
 
-def _width(cell: pd.Series) -> str:
-    return "–" if cell["refused"] == cell["fits"] else f"{cell['width']:.2f}"
+def mostly_refused(cell: pd.Series) -> bool:
+    """Whether too few intervals are left to say how often they hold."""
+    return bool(cell["refused"] >= MOSTLY * cell["fits"])
+
+
+def shown_width(cell: pd.Series) -> str:
+    """The width, or a dash."""
+    return "–" if mostly_refused(cell) else f"{cell['width']:.2f}"
 
 
 def means(runs: int, n: int, epsilon: float, method: Any) -> dict[str, float]:

@@ -7,12 +7,12 @@ A *population* is a real table, or 200,000 rows that were drawn once. Every fit 
 are drawn with replacement, and new (simulated) noise. ``run`` adds a line to
 ``benchmarks/results/populations.csv`` for each population, number of rows and epsilon; a line of so
 many fits that is there is not measured again. Models have ``heteroscedastic=True`` if it is asked
-for, of numeric targets. ``refused`` counts fits without an interval.
-``held`` is the part of the intervals of 95 % that hold the slopes of least squares on the whole
-population (of labels, those of maximum likelihood), and ``least`` the part of the slope that does
-worst. ``clipped`` and ``clipped_least`` are the same for the slopes at which the clipped gradient
-of that fit is zero on the whole population: residuals clipped at its threshold, and rows shrunk to
-its length. ``width`` is as in `benchmarks.intervals`, for least squares. ``page`` fills
+for, of numeric targets. ``refused`` is as in `benchmarks.intervals`. ``held`` is the part of the
+intervals of 95 % that hold the slopes of least squares on the whole population (of labels, those of
+maximum likelihood), and ``least`` the part of the slope that does worst, among those with bounds in
+half of the fits. ``clipped`` and ``clipped_least`` are the same for the slopes at which the clipped
+gradient of that fit is zero on the whole population: residuals clipped at its threshold, and rows
+shrunk to its length. ``width`` is as in `benchmarks.intervals`, for least squares. ``page`` fills
 ``docs/guide/intervals.md``.
 """
 
@@ -31,13 +31,14 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.comparison.made import filled, measure_missing
-from benchmarks.intervals import LEVEL, PAGE, _width
+from benchmarks.coverage import ends_of, held, refused, width
+from benchmarks.intervals import MOSTLY, PAGE, mostly_refused, shown_part, shown_width
 from benchmarks.slopes import BUDGETS, SLOPES
 from privtail.algorithms.result import Result
 from privtail.data import ADULT
 from privtail.data.catalogue import located
 from privtail.default.fitted import FittedSlopes
-from privtail.errors import AccuracyWarning, InvalidInput
+from privtail.errors import AccuracyWarning
 from privtail.linear_model import DPLinearRegression, DPLogisticRegression
 
 Doubles = NDArray[np.float64]
@@ -148,31 +149,25 @@ def measured(name: str, n: int, epsilon: float, heteroscedastic: bool, fits: int
     X, y, w, kind = population(name)
     if heteroscedastic:
         kind = partial(kind, heteroscedastic=True)
-    held, clipped, errors, halves = [], [], [], []
+    ends, centres, errors = [], [], []
     for seed in range(fits):
         drawn = np.random.default_rng(seed).integers(len(y), size=n)
         model = kind(epsilon=epsilon, noise="simulated", random_state=seed).fit(X[drawn], y[drawn])
-        try:
-            low, high = model.conf_int(LEVEL).reshape(-1, 2).T
-        except InvalidInput:
-            continue
-        held.append((low <= w) & (w <= high))
-        if isinstance(model, Watched):
-            own = clipped_slopes(model.slopes_, X, y)
-            clipped.append((low <= own) & (own <= high))
+        ends.append(ends_of(model))
         errors.append(np.ravel(model.coef_) - w)
-        halves.append((high - low) / 2 / 1.96)
+        if isinstance(model, Watched):
+            centres.append(clipped_slopes(model.slopes_, X, y))
+    all_ends = np.array(ends)
     cell = {"table": name, "n": n, "epsilon": epsilon, "heteroscedastic": heteroscedastic}
-    cell |= {"fits": fits, "refused": fits - len(held)}
-    if not held:
+    cell |= {"fits": fits, "refused": refused(all_ends)}
+    whole = held(all_ends, w)
+    if not whole:
         return cell
-    width = np.median(halves, axis=0) / np.sqrt(np.mean(np.square(errors), axis=0))
-    cell |= {"width": round(float(np.median(width)), 3)}
-    for key, found in (("held", held), ("clipped", clipped)):
-        if found:
-            each = np.mean(found, axis=0)
-            least = "least" if key == "held" else f"{key}_least"
-            cell |= {key: round(float(each.mean()), 4), least: round(float(each.min()), 4)}
+    cell |= {"width": width(all_ends, np.array(errors))}
+    cell |= {"held": whole["held"], "least": whole["least"]}
+    if centres:
+        own = held(all_ends, np.array(centres))
+        cell |= {"clipped": own["held"], "clipped_least": own["least"]}
     return cell
 
 
@@ -217,7 +212,9 @@ def _change(line: pd.Series, key: str, times: float, unit: str) -> str:
     """A number without, and with what the fit allows for."""
     digits = 0 if times > 1 else 2
     pair = (f"{times * line[k]:.{digits}f}{unit}" for k in (key, f"{key} with"))
-    return "–" if np.isnan(line[key]) or np.isnan(line[f"{key} with"]) else " → ".join(pair)
+    refused_part = max(line["refused"], line["refused with"]) / line["fits"]
+    unknown = np.isnan(line[key]) or np.isnan(line[f"{key} with"])
+    return "–" if unknown or refused_part >= MOSTLY else " → ".join(pair)
 
 
 def _table(cells: pd.DataFrame) -> Iterator[str]:
@@ -232,15 +229,14 @@ def _table(cells: pd.DataFrame) -> Iterator[str]:
                 continue
             lines = [own.loc[epsilon] for epsilon in BUDGETS]
             shown = [_part(line, key) for key in ("clipped", "held") for line in lines]
-            yield f"| {name} | {n:,} | {' | '.join([*shown, *map(_width, lines)])} |"
+            yield f"| {name} | {n:,} | {' | '.join([*shown, *map(shown_width, lines)])} |"
 
 
 def _part(cell: pd.Series, key: str) -> str:
-    if cell["refused"] == cell["fits"]:
-        return "refused"
-    part = 100 * cell["refused"] / cell["fits"] if key == "clipped" else 0.0
-    refused = f" ({part:.0f} % refused)" if part else ""
-    return "–" if np.isnan(cell[key]) else f"{100 * cell[key]:.0f} %{refused}"
+    if np.isnan(cell[key]) and not mostly_refused(cell):
+        return "–"
+    part = cell["refused"] / cell["fits"] if key == "clipped" else 0.0
+    return shown_part(cell, f"{100 * cell[key]:.0f} %", part)
 
 
 def main() -> None:

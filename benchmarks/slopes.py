@@ -22,8 +22,9 @@ ODDS = np.array([1.0, -2.0, 0.0, 0.5, 1.0])
 RATES = np.array([0.3, -0.5, 0.0, 0.1, 0.4])
 ROWS, BUDGETS = (2_000, 20_000, 200_000), (0.2, 1.0, 5.0)
 LAWS = (
-    "normal", "t(2.5)", "lognormal", "correlated", "huber", "labels", "heavy labels", "rare labels",
-    "long labels", "counts", "overdispersed", "unequally dispersed",
+    "normal", "t(2.5)", "lognormal", "correlated", "near copy", "sum", "indicators", "huber",
+    "labels", "heavy labels", "rare labels", "long labels", "counts", "overdispersed",
+    "unequally dispersed",
 )  # fmt: skip
 
 
@@ -50,6 +51,12 @@ def drawn(law: str, n: int, rng: np.random.Generator) -> tuple[Doubles, Any, Dou
         X, noise = rng.lognormal(0, 1, (n, 5)), rng.lognormal(0, 1, n)
     elif law == "correlated":
         X = X + 1.5 * X[:, [0]]
+    elif law == "near copy":
+        X[:, 1] = X[:, 0] + 0.1 * X[:, 1]
+    elif law == "sum":
+        X[:, 3] = X[:, :3].sum(axis=1)
+    elif law == "indicators":
+        X[:, 1:] = np.eye(4)[rng.choice(4, n, p=[0.4, 0.3, 0.2, 0.1])]
     elif law == "huber":
         X, noise = rng.standard_t(3, (n, 5)), rng.standard_t(1.5, n)
     return X, X @ SLOPES + noise, SLOPES, (

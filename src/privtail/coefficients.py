@@ -35,27 +35,35 @@ CONSTANT = (
 NO_SAMPLING = (
     "The sampling error of these slopes is not known. A theory exists for squared and Huber loss, "
     "counts, amounts and two labels, with the default algorithm and no penalty. If this is such a "
-    "model, noise hides how its features correlate, or how large its slopes are: more rows or a "
-    'larger epsilon would help. conf_int(kind="noise") allows for the noise alone.'
+    "model, noise hides how its features vary together, or how large its slopes are: more rows or "
+    'a larger epsilon would help. conf_int(kind="noise") allows for the noise alone.'
 )
 NOT_PRIVATE = (
     "The sampling error of these slopes is not known: it is estimated for private fits alone, and "
     "this one added no noise (epsilon=inf)."
 )
+UNUSED = (
+    "Not used, because hardly more than one value was detected in them: {}. They may hold others "
+    "that noise hides."
+)
+HIDDEN = (
+    "No bounds, because noise hides how far these features vary apart from others: {}. They may be "
+    "nearly copies or sums of others: leave one of those out. All indicators of a category add up "
+    "to 1: drop= gives it a base level. Otherwise more rows or a larger epsilon would help."
+)
 CLIPPED = (
     "Long residuals were clipped. If residuals are skewed or an effect is not linear, clipping "
-    "can move slopes, and intervals may miss the slopes without clipping. An interval is too "
-    "narrow if its feature is nearly a copy or a sum of others. Without heteroscedastic=True it is "
-    "too narrow if residuals spread more in rows with extreme values of its feature."
+    "can move slopes, and intervals may miss the slopes without clipping. Without "
+    "heteroscedastic=True an interval is too narrow if residuals spread more in rows with extreme "
+    "values of its feature."
 )
 CURVED = (
     "Long rows were shrunk. If the effect of a feature with a long tail is not linear in the "
-    "{scale}, this can move its slope, and its interval may miss the slope without shrinking. An "
-    "interval is too narrow if its feature is nearly a copy or a sum of others."
+    "{scale}, this can move its slope, and its interval may miss the slope without shrinking."
 )
 LEFT_OUT = {
     "identity": CLIPPED,
-    "log": f"{CURVED.format(scale='logarithm of the prediction')} It is also too narrow if the "
+    "log": f"{CURVED.format(scale='logarithm of the prediction')} It is too narrow if the "
     "dispersion is larger in rows with extreme values of its feature.",
     "logit": CURVED.format(scale="log-odds"),
 }
@@ -122,6 +130,9 @@ class CoefficientTable:
     log : bool
         Whether the logarithm of a prediction is linear: then the exponential of a slope, its
         relativity, is what a prediction is multiplied by.
+    hidden : tuple of str
+        Names of features whose slopes have no bounds, because noise hides how they vary apart from
+        others.
 
     Examples
     --------
@@ -145,6 +156,7 @@ class CoefficientTable:
     headline: str
     note: str
     log: bool = False
+    hidden: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -184,6 +196,7 @@ class CoefficientTable:
         unknown = why_not(noise, noisy=noisy) or no_sampling(sampling, noisy=noisy)
         std = np.full(coef.size, math.nan) if unknown else np.hypot(noise, sampling).ravel()
         places = np.array([coef.size if place is None else place for _, place in rows])
+        apart = np.append(np.isfinite(noise) & np.isinf(std.reshape(noise.shape)), False)[places]
         slopes, std = np.append(coef.ravel(), 0.0)[places], np.append(std, math.nan)[places]
         with np.errstate(all="ignore"):
             z = np.where(np.isinf(std), 0.0, slopes / std)
@@ -191,6 +204,7 @@ class CoefficientTable:
             tuple(name for name, _ in rows), slopes, std, z, 2 * ndtr(-np.abs(z)),
             slopes - reach * std, slopes + reach * std, confidence, np.atleast_1d(intercept),
             headline, unknown or LEFT_OUT[link], link == "log",
+            tuple(name for (name, _), own in zip(rows, apart, strict=True) if own),
         )  # fmt: skip
 
     @property
@@ -205,19 +219,20 @@ class CoefficientTable:
     @property
     def used(self) -> list[int]:
         """Positions of the features that are used: too little was seen of the others."""
-        return [i for i, std in enumerate(self.std_err) if not math.isinf(std)]
+        return [
+            i
+            for i, (name, std) in enumerate(zip(self.names, self.std_err, strict=True))
+            if name in self.hidden or not math.isinf(std)
+        ]
 
     @property
-    def unused(self) -> str:
-        """A sentence that names the other features; nothing if all are used."""
-        others = [
-            name for name, std in zip(self.names, self.std_err, strict=True) if std == math.inf
-        ]
-        if not others:
-            return ""
+    def unbounded(self) -> tuple[str, ...]:
+        """Sentences that name the features without bounds: not used, and hidden by noise."""
+        used = {self.names[i] for i in self.used}
+        others = [name for name in self.names if name not in used]
         return (
-            "Not used, because hardly more than one value was detected in them: "
-            f"{', '.join(others)}. They may hold others that noise hides."
+            *([UNUSED.format(", ".join(others))] if others else []),
+            *([HIDDEN.format(", ".join(self.hidden))] if self.hidden else []),
         )
 
     @property
@@ -278,14 +293,16 @@ class CoefficientTable:
             (f"{name:<{width}}" + "".join(f"{cell:>{wide}}" for cell in cells)).rstrip()
             for name, *cells in [("", *self._columns), *rows]
         ]
-        texts = (self.unused, self.note, self.headline)
-        said = (textwrap.fill(text, 100, break_on_hyphens=False) for text in texts if text)
+        texts = (*self.unbounded, self.note, self.headline)
+        said = (textwrap.fill(text, 100, break_on_hyphens=False) for text in texts)
         return printable("\n".join([*lines, *said]))
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return table(("", *self._columns), self._rows(), (self.unused, self.note, self.headline))
+        return table(
+            ("", *self._columns), self._rows(), (*self.unbounded, self.note, self.headline)
+        )
 
     def _rows(self) -> list[tuple[str, ...]]:
         """A line for each feature that is used, and one for the intercepts."""

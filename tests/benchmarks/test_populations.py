@@ -26,7 +26,7 @@ def test_clipping_moves_slopes_of_skewed_residuals_alone():
 def test_the_page_sets_fits_that_allow_for_unequal_spread_beside_others():
     plain = pd.DataFrame({
         "table": "spread", "n": 2_000, "epsilon": [0.2, 1.0, 5.0], "heteroscedastic": False,
-        "fits": 60, "refused": 0, "width": [np.nan, 1.5, 0.9], "held": 0.9,
+        "fits": 60, "refused": [60, 0, 0], "width": [np.nan, 1.5, 0.9], "held": 0.9,
         "clipped": 0.9, "clipped_least": [np.nan, 0.7, 0.65],
     })  # fmt: skip
     more = plain.assign(heteroscedastic=True, width=1.75, clipped_least=0.93)

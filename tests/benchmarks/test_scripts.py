@@ -16,4 +16,4 @@ def test_a_benchmark_starts(script: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.syspath_prepend(str(ROOT))
     monkeypatch.syspath_prepend(str(script.parent))
     started = runpy.run_path(str(script), run_name="started")
-    assert script.stem in ("protocol", "slopes") or callable(started["main"])
+    assert script.stem in ("protocol", "slopes", "coverage") or callable(started["main"])

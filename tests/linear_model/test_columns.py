@@ -235,8 +235,8 @@ def test_where_no_theory_gives_intervals_for_slopes():
 @pytest.mark.parametrize("epsilon", [0.2, 3.0])
 def test_nothing_bounds_the_slope_of_a_feature_that_is_not_used(kind, epsilon):
     rng = np.random.default_rng(0)
-    X = np.column_stack([rng.normal(size=(5_000, 2)), np.zeros(5_000)])
-    y = X @ [1.0, 2.0, 0.0] + rng.logistic(size=5_000)  # labels that are told apart have no length
+    X = np.column_stack([rng.normal(size=(10_000, 2)), np.zeros(10_000)])
+    y = X @ [1.0, 2.0, 0.0] + rng.logistic(size=10_000)  # labels told apart have no length
     declared = {"classes": [0, 1]} if kind is DPLogisticRegression else {}
     y = (y > 0).astype(int) if declared else y
     model = kind(epsilon=epsilon, **declared, **SIMULATED).fit(X, y)

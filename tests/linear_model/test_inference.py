@@ -216,6 +216,51 @@ def test_a_table_says_which_features_are_constant_and_which_models_have_no_error
     assert "larger epsilon" not in str(exact.summary())
 
 
+def alike(design, rng, n=20_000):
+    """Four features of which the first two or three do not vary apart, and a target."""
+    X = rng.normal(size=(n, 4))
+    if design == "nearly a copy":
+        X[:, 1] = X[:, 0] + 0.02 * X[:, 1]
+    elif design == "a sum":
+        X[:, 2] = X[:, 0] - X[:, 1]
+    else:
+        X[:, :3] = np.eye(3)[rng.choice(3, n, p=[0.5, 0.3, 0.2])]
+    return X, X @ SLOPES + rng.normal(size=n), 2 if design == "nearly a copy" else 3
+
+
+@pytest.mark.parametrize("design", ["nearly a copy", "a sum", "all indicators"])
+@pytest.mark.parametrize("epsilon", [1.0, 10.0])
+def test_slopes_of_features_that_do_not_vary_apart_have_no_bounds(design, epsilon):
+    """Steps do not reach them: if they had intervals, 3 to 80 of 100 would hold.
+
+    Noise makes a direction look as if features varied along it in about 1 of 100 fits.
+    """
+    bounded = np.zeros(4, dtype=int)
+    for seed in range(12):
+        X, y, together = alike(design, np.random.default_rng(seed))
+        model = DPLinearRegression(epsilon=epsilon, noise="simulated", random_state=seed).fit(X, y)
+        ends = model.conf_int()
+        bounded += np.isfinite(ends).all(axis=1)
+        assert np.isfinite(model.conf_int(kind="noise")).all()
+        assert np.isfinite(ends[together:]).all()
+    assert bounded[:together].max() <= 1, bounded
+
+
+def test_a_table_names_the_slopes_that_noise_hides_and_still_shows_them(tmp_path):
+    X, y, _ = alike("nearly a copy", np.random.default_rng(0))
+    X = pd.DataFrame({"net": X[:, 0], "gross": X[:, 1], "age": X[:, 2], "flat": 7.0})
+    model = DPLinearRegression(epsilon=5.0, **SIMULATED).fit(X, y)
+    table = model.summary()
+    said = " ".join(str(table).split())
+    assert "vary apart from others: net, gross." in said
+    assert "was detected in them: flat." in said
+    lines = {line.split()[0]: line.split()[1:] for line in str(table).splitlines()[1:5]}
+    assert lines.keys() == {"net", "gross", "age", "intercept"}
+    assert lines["net"][1:] == ["inf", "0", "1", "-inf", "inf"]
+    model.save(tmp_path / "model.json")
+    assert str(load(tmp_path / "model.json").summary()) == str(table)
+
+
 def test_several_labels_have_a_row_each():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5_000, 2))

@@ -22,6 +22,12 @@ Doubles = NDArray[np.float64]
 TIMES = 2.0 ** (np.arange(65) / 8)
 """By how much residuals may be longer in some rows than in all: factors from 1 to 256."""
 
+CLEAR = 2.5
+"""A direction is hidden if its second moment is expected to be at most this many deviations."""
+
+HIDDEN = 0.02
+"""A slope is hidden if its direction has more than this part in hidden ones, of squared lengths."""
+
 
 @dataclass(frozen=True)
 class SlopeErrors:
@@ -31,7 +37,8 @@ class SlopeErrors:
     ----------
     noise : (d,) by noise; for a convex loss about an upper bound. Infinite for a feature that is
         not used; NaN where it is not known.
-    sampling : (d,) by sampling from the population; NaN where the releases do not determine it.
+    sampling : (d,) by sampling from the population. Infinite for a slope that noise hides, or whose
+        feature is not used; NaN where it is not known.
     """
 
     noise: Doubles
@@ -123,17 +130,16 @@ def sampling_deviations(slopes: FittedSlopes) -> Doubles:
       (`inverse_hessian`), and S = H times the dispersion. This is 1 for labels, and
       E(residual^2) / E(Hessian weight) for others, for counts at least 1.
 
-    NaN if second moments have a noise of 1 or more, that of a standardized feature, or if slopes
-    are longer than any true slopes make them: then no release tells how far the steps came.
+    Infinite for slopes that noise hides (`_hidden`), and NaN if it hides all of them. NaN also if
+    slopes are longer than any true slopes make them: then no release tells how far the steps came.
     Rows of one person count as one row. Exposures are taken not to depend on the features.
     """
-    loss, d = slopes.loss, slopes.d
-    several = slopes.w.shape[1] > 1
+    loss, d, used = slopes.loss, slopes.d, slopes.standard.used
+    several, hidden = slopes.w.shape[1] > 1, _hidden(slopes)
     part, _ = likely_part(slopes, _expected_noise(slopes))
-    hidden = slopes.preconditioner.std >= 1 or math.isnan(part)
-    if several or hidden or kinked(loss):
+    if several or hidden[used].all() or math.isnan(part) or kinked(loss):
         return np.full(d, math.nan)
-    used, (mean, covariance) = slopes.standard.used, _of_features(slopes)
+    mean, covariance = _of_features(slopes)
     parts, sizes = slopes.residuals.parts, slopes.residuals.middles
     dispersion: Doubles | float
     if loss.targets == "real":
@@ -152,7 +158,25 @@ def sampling_deviations(slopes: FittedSlopes) -> Doubles:
             dispersion = max(1.0, spread) if loss.power == 1 else spread
     found = np.full(d, math.inf)
     found[used] = np.sqrt(dispersion * np.maximum(np.diag(inverse), 0.0) / slopes.rows)
+    found[hidden] = math.inf
     return found / slopes.standard.target.scale
+
+
+def _hidden(slopes: FittedSlopes) -> NDArray[np.bool_]:
+    """(d,) whether noise may hide that features hardly vary in the direction of a slope.
+
+    In such a direction steps may be too short to reach the slopes, and no release bounds how far
+    they had to go. So it is for features that are nearly a copy or a sum of others. Noise also
+    mixes the released directions: a clear one of second moment m has a part of about (std / m)^2
+    in each hidden one.
+    """
+    metric, d = slopes.preconditioner, slopes.d
+    if not math.isfinite(metric.std):
+        return np.ones(d, dtype=bool)
+    mixed = (metric.std / np.maximum(metric.expected, metric.std)) ** 2
+    hidden = metric.expected <= CLEAR * metric.std
+    parts = np.where(hidden, 1.0, hidden.sum() * mixed)
+    return np.asarray(metric.directions[:d] ** 2 @ parts > HIDDEN)
 
 
 def _dispersion(residuals: ResidualHistogram, threshold: float, times: float) -> float:

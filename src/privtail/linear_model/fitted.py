@@ -65,10 +65,11 @@ class FittedLinearModel(PrivateEstimator):
         slopes, and for the common factor. ``benchmarks/intervals.py`` measures how wide both kinds
         are, and how often they hold.
 
-        The data do not determine how slopes are split between two equal columns, or between all
-        indicators of a category and the intercept. Intervals for the population are then wide, and
-        still too narrow: leave one out (``drop``). A feature may not be used if 99 % of its values
-        or more are equal, or if noise hides the others. Its slope is zero, its interval infinite.
+        An interval for the population is infinite if noise hides how far a feature varies apart
+        from the others. So it is for nearly equal columns, for a total beside its parts, and for
+        all indicators of a category: leave one out (``drop``). It also is in small tables. A
+        feature may not be used if 99 % of its values or more are equal, or if noise hides the
+        others. Its slope is zero, its interval infinite.
 
         Parameters
         ----------
@@ -88,8 +89,8 @@ class FittedLinearModel(PrivateEstimator):
             If no theory gives the noise: with an algorithm of your own or by name, with selected
             features, or if the model is a private constant. Also if the sampling error is not
             known: with a penalty, for least absolute deviations and quantiles, with three labels or
-            more, and without privacy. Also with more than 512 coefficients, or if noise hides how
-            features vary together, or hides the common factor of all slopes.
+            more, and without privacy. Also with more than 512 coefficients, or if noise hides the
+            common factor of all slopes, or for every feature how far it varies apart from others.
         """
         check_is_fitted(self)
         if kind not in ("population", "noise"):

@@ -86,7 +86,8 @@ class PrivateLinearModel(FittedLinearModel):
         used, because hardly more than one value of it was detected. It does not include clipping,
         early stopping, sampling and the noise of released scales.
     coef_sampling_std_ : ndarray, shape of coef_
-        Standard error of each slope from the sampling of the rows alone. NaN where it is not known.
+        Standard error of each slope from the sampling of the rows alone. NaN where it is not known,
+        infinite where noise hides how far a feature varies apart from others, or it is not used.
         ``conf_int(confidence)`` makes intervals of both, and ``summary()`` prints a table.
     feature_range_ : ndarray of shape (n_features, 2)
         Ends to which predictions clip features, so that a slope does not extrapolate far: half to

@@ -115,7 +115,8 @@ class Model:
         Ends to which scores of classes are clipped, for more than two of each class.
     noise_std, sampling_std : ndarray of shape (K, n_features)
         Standard deviations of what noise, and the sampling of the rows, did to ``coef``. Infinite
-        for a feature that is not used, NaN where not known.
+        for a feature that is not used, NaN where not known. ``sampling_std`` is infinite, too,
+        where noise hides how far a feature varies apart from others.
     encoding : Encoding
         What was declared of the features beside categories.
     fill : ndarray of shape (n_features,)

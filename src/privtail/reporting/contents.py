@@ -122,10 +122,10 @@ def _model(written: Mapping[str, Any], file: str) -> Content:
     changed = units.get(model.link, "the prediction")
     if not model.coef.any():
         said = f"All slopes are zero: every row has the same prediction. The intercept is {ends}."
-        notes = (*model.statement.notes, table.unused)
+        notes = (*model.statement.notes, *table.unbounded)
         return Content(
             f"Model of {model.target}", (*described, said), (), True, None, (model.statement,),
-            tuple(filter(None, notes)), file,
+            notes, file,
         )  # fmt: skip
     described = (
         *described,
@@ -154,7 +154,7 @@ def _model(written: Mapping[str, Any], file: str) -> Content:
     if any(row.low is not None for row in rows):
         said = "Intervals of 95 % allow for noise and sampling, not for clipping."
         described = (*described, said)
-    notes = (*model.statement.notes, *(text for text in (table.unused, table.note) if text))
+    notes = (*model.statement.notes, *table.unbounded, table.note)
     return Content(
         f"Model of {model.target}", described, rows, True, None, (model.statement,), notes, file
     )
