@@ -49,7 +49,7 @@ UNUSED = (
 HIDDEN = (
     "No bounds, because noise hides how far these features vary apart from others: {}. They may be "
     "nearly copies or sums of others: leave one of those out. All indicators of a category add up "
-    "to 1: drop= gives it a base level. Otherwise more rows or a larger epsilon would help."
+    "to 1: drop= (--base-level) gives it a base level. More rows or a larger epsilon may help, too."
 )
 CLIPPED = (
     "Long residuals were clipped. If residuals are skewed or an effect is not linear, clipping "
