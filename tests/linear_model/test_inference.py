@@ -229,16 +229,15 @@ def alike(design, rng, n=20_000):
 
 
 @pytest.mark.parametrize("design", ["nearly a copy", "a sum", "all indicators"])
-@pytest.mark.parametrize("epsilon", [1.0, 10.0])
-def test_slopes_of_features_that_do_not_vary_apart_have_no_bounds(design, epsilon):
+def test_slopes_of_features_that_do_not_vary_apart_have_no_bounds(design):
     """Steps do not reach them: if they had intervals, 3 to 80 of 100 would hold.
 
     Noise makes a direction look as if features varied along it in about 1 of 100 fits.
     """
     bounded = np.zeros(4, dtype=int)
     for seed in range(12):
-        X, y, together = alike(design, np.random.default_rng(seed))
-        model = DPLinearRegression(epsilon=epsilon, noise="simulated", random_state=seed).fit(X, y)
+        X, y, together = alike(design, np.random.default_rng(seed), n=10_000)
+        model = DPLinearRegression(epsilon=5.0, noise="simulated", random_state=seed).fit(X, y)
         ends = model.conf_int()
         bounded += np.isfinite(ends).all(axis=1)
         assert np.isfinite(model.conf_int(kind="noise")).all()
