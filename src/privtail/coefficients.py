@@ -35,8 +35,8 @@ CONSTANT = (
 NO_SAMPLING = (
     "The sampling error of these slopes is not known. A theory exists for squared and Huber loss, "
     "counts, amounts and two labels, with the default algorithm and no penalty. If this is such a "
-    "model, noise hides how its features vary together, or how large its slopes are: more rows or "
-    'a larger epsilon would help. conf_int(kind="noise") allows for the noise alone.'
+    "model, it has more than 512 coefficients, or noise hides how large its slopes are: more rows "
+    'or a larger epsilon would help. conf_int(kind="noise") allows for the noise alone.'
 )
 NOT_PRIVATE = (
     "The sampling error of these slopes is not known: it is estimated for private fits alone, and "
@@ -116,7 +116,8 @@ class CoefficientTable:
     coef, std_err : ndarray of shape (rows,)
         Slopes, and their standard errors, with noise and sampling in them.
     z, p_value : ndarray of shape (rows,)
-        Statistic and p-value of the two-sided test that a slope of the population is zero.
+        Statistic and p-value of the two-sided test that a slope of the population is zero. NaN for
+        a slope without bounds.
     low, high : ndarray of shape (rows,)
         Ends of the intervals.
     confidence : float
@@ -199,7 +200,7 @@ class CoefficientTable:
         apart = np.append(np.isfinite(noise) & np.isinf(std.reshape(noise.shape)), False)[places]
         slopes, std = np.append(coef.ravel(), 0.0)[places], np.append(std, math.nan)[places]
         with np.errstate(all="ignore"):
-            z = np.where(np.isinf(std), 0.0, slopes / std)
+            z = np.where(np.isfinite(std), slopes / std, math.nan)
         return cls(
             tuple(name for name, _ in rows), slopes, std, z, 2 * ndtr(-np.abs(z)),
             slopes - reach * std, slopes + reach * std, confidence, np.atleast_1d(intercept),
@@ -317,7 +318,11 @@ class CoefficientTable:
         with np.errstate(over="ignore"):
             slope, factor = digits(4, *ends), digits(4, *np.exp(ends))
         many = {"coef": slope, "relativity": factor} | dict.fromkeys(self._ends, slope)
-        return (_shown(values[i], many.get(key, 4)) for key, values in self._columns.items())
+        known = ("coef", "relativity") if math.isinf(self.std_err[i]) else self._columns
+        return (
+            _shown(values[i], many.get(key, 4)) if key in known else ""
+            for key, values in self._columns.items()
+        )
 
 
 def _shown(x: float, many: int = 4) -> str:

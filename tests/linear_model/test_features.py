@@ -73,7 +73,9 @@ def test_a_column_that_is_mostly_missing_is_found_where_it_lies() -> None:
 def test_a_column_without_any_number_is_not_used(seed: int) -> None:
     rng = np.random.default_rng(seed)
     X = pd.DataFrame({"a": rng.normal(size=5_000), "b": np.nan, "c": 0.0})
-    model = DPLinearRegression(missing="indicator", noise="simulated", random_state=seed)
+    model = DPLinearRegression(
+        epsilon=5.0, missing="indicator", noise="simulated", random_state=seed
+    )
     table = model.fit(X, X["a"] + rng.normal(size=5_000)).summary()
     unused = np.isinf(table.std_err)
     assert {"b", "c"} <= {name for name, no in zip(table.names, unused, strict=True) if no}

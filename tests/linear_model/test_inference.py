@@ -158,10 +158,12 @@ def test_the_table_of_slopes():
         {"age": rng.normal(size=20_000), "city": rng.choice(["Oslo", "Rome"], 20_000)}
     )
     y = frame["age"] + rng.normal(size=20_000)
-    model = DPLinearRegression(epsilon=5.0, categories={"city": ["Oslo", "Rome"]}, **SIMULATED)
+    model = DPLinearRegression(
+        epsilon=5.0, categories={"city": ["Oslo", "Rome"]}, drop={"city": "Oslo"}, **SIMULATED
+    )
     table = model.fit(frame, y).summary(0.9)
     assert table.names == ("age", "city=Oslo", "city=Rome")
-    assert table.p_value[0] < 1e-6 < table.p_value[1]
+    assert table.p_value[0] < 1e-6 < table.p_value[2]
     assert table.low[0] < 1 < table.high[0]
     assert list(table.to_frame().index) == list(table.names)
     assert table.to_dict()["age"]["coef"] == model.coef_[0]
@@ -255,7 +257,8 @@ def test_a_table_names_the_slopes_that_noise_hides_and_still_shows_them(tmp_path
     assert "was detected in them: flat." in said
     lines = {line.split()[0]: line.split()[1:] for line in str(table).splitlines()[1:5]}
     assert lines.keys() == {"net", "gross", "age", "intercept"}
-    assert lines["net"][1:] == ["inf", "0", "1", "-inf", "inf"]
+    assert [len(lines[name]) for name in ("net", "gross", "age")] == [1, 1, 6]
+    assert np.isnan(table.p_value[:2]).all()
     model.save(tmp_path / "model.json")
     assert str(load(tmp_path / "model.json").summary()) == str(table)
 

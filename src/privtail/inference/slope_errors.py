@@ -130,16 +130,16 @@ def sampling_deviations(slopes: FittedSlopes) -> Doubles:
       (`inverse_hessian`), and S = H times the dispersion. This is 1 for labels, and
       E(residual^2) / E(Hessian weight) for others, for counts at least 1.
 
-    Infinite for slopes that noise hides (`_hidden`), and NaN if it hides all of them. NaN also if
-    slopes are longer than any true slopes make them: then no release tells how far the steps came.
+    Infinite for slopes that noise hides (`_hidden`). NaN without second moments, or if slopes are
+    longer than any true slopes make them: then no release tells how far the steps came.
     Rows of one person count as one row. Exposures are taken not to depend on the features.
     """
-    loss, d, used = slopes.loss, slopes.d, slopes.standard.used
-    several, hidden = slopes.w.shape[1] > 1, _hidden(slopes)
+    loss, d = slopes.loss, slopes.d
+    unmeasured = slopes.w.shape[1] > 1 or math.isinf(slopes.preconditioner.std)
     part, _ = likely_part(slopes, _expected_noise(slopes))
-    if several or hidden[used].all() or math.isnan(part) or kinked(loss):
+    if unmeasured or math.isnan(part) or kinked(loss):
         return np.full(d, math.nan)
-    mean, covariance = _of_features(slopes)
+    used, (mean, covariance) = slopes.standard.used, _of_features(slopes)
     parts, sizes = slopes.residuals.parts, slopes.residuals.middles
     dispersion: Doubles | float
     if loss.targets == "real":
@@ -158,7 +158,7 @@ def sampling_deviations(slopes: FittedSlopes) -> Doubles:
             dispersion = max(1.0, spread) if loss.power == 1 else spread
     found = np.full(d, math.inf)
     found[used] = np.sqrt(dispersion * np.maximum(np.diag(inverse), 0.0) / slopes.rows)
-    found[hidden] = math.inf
+    found[_hidden(slopes)] = math.inf
     return found / slopes.standard.target.scale
 
 
@@ -170,13 +170,11 @@ def _hidden(slopes: FittedSlopes) -> NDArray[np.bool_]:
     mixes the released directions: a clear one of second moment m has a part of about (std / m)^2
     in each hidden one.
     """
-    metric, d = slopes.preconditioner, slopes.d
-    if not math.isfinite(metric.std):
-        return np.ones(d, dtype=bool)
+    metric = slopes.preconditioner
     mixed = (metric.std / np.maximum(metric.expected, metric.std)) ** 2
     hidden = metric.expected <= CLEAR * metric.std
     parts = np.where(hidden, 1.0, hidden.sum() * mixed)
-    return np.asarray(metric.directions[:d] ** 2 @ parts > HIDDEN)
+    return np.asarray(metric.directions[: slopes.d] ** 2 @ parts > HIDDEN)
 
 
 def _dispersion(residuals: ResidualHistogram, threshold: float, times: float) -> float:

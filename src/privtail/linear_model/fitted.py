@@ -90,7 +90,7 @@ class FittedLinearModel(PrivateEstimator):
             features, or if the model is a private constant. Also if the sampling error is not
             known: with a penalty, for least absolute deviations and quantiles, with three labels or
             more, and without privacy. Also with more than 512 coefficients, or if noise hides the
-            common factor of all slopes, or for every feature how far it varies apart from others.
+            common factor of all slopes.
         """
         check_is_fitted(self)
         if kind not in ("population", "noise"):
