@@ -34,36 +34,35 @@ CONSTANT = (
 )
 NO_SAMPLING = (
     "The sampling error of these slopes is not known. A theory exists for squared and Huber loss, "
-    "counts, amounts and two labels, with the default algorithm and no penalty. If this is such a "
-    "model, it has more than 512 coefficients, or noise hides how large its slopes are: more rows "
-    'or a larger epsilon would help. conf_int(kind="noise") allows for the noise alone.'
+    "counts, amounts and two labels, with the default algorithm, no penalty and at most 512 "
+    "coefficients. If this is such a model, noise hides how large its slopes are. More rows, fewer "
+    'features or a larger epsilon may help. conf_int(kind="noise") allows for the noise alone.'
 )
 NOT_PRIVATE = (
     "The sampling error of these slopes is not known: it is estimated for private fits alone, and "
     "this one added no noise (epsilon=inf)."
 )
 UNUSED = (
-    "Not used, because hardly more than one value was detected in them: {}. They may hold others "
-    "that noise hides."
+    "Not used, because hardly more than one value was detected in each: {}. Noise may hide others."
 )
 HIDDEN = (
-    "No bounds, because noise hides how far these features vary apart from others: {}. They may be "
-    "nearly copies or sums of others: leave one of those out. All indicators of a category add up "
-    "to 1: drop= (--base-level) gives it a base level. More rows or a larger epsilon may help, too."
+    "No bounds, because noise hides whether these features are nearly collinear: {}. If one is "
+    "nearly a copy or a sum of others, leave it out. If they are all indicators of a category, "
+    "give it a base level: drop= (--base-level). Otherwise more rows, fewer features or a larger "
+    "epsilon may help."
 )
 CLIPPED = (
-    "Long residuals were clipped. If residuals are skewed or an effect is not linear, clipping "
-    "can move slopes, and intervals may miss the slopes without clipping. Without "
-    "heteroscedastic=True an interval is too narrow if residuals spread more in rows with extreme "
-    "values of its feature."
+    "Large residuals were clipped. If residuals are skewed or an effect is not linear, clipping "
+    "can bias slopes, and intervals do not allow for that. An interval is too narrow if residuals "
+    "spread more in rows with extreme values of its feature, unless heteroscedastic=True was given."
 )
 CURVED = (
-    "Long rows were shrunk. If the effect of a feature with a long tail is not linear in the "
-    "{scale}, this can move its slope, and its interval may miss the slope without shrinking."
+    "Rows with a large norm were shrunk. If the effect of a feature with a long tail is not linear "
+    "in the {scale}, this can bias its slope, and its interval does not allow for that."
 )
 LEFT_OUT = {
     "identity": CLIPPED,
-    "log": f"{CURVED.format(scale='logarithm of the prediction')} It is too narrow if the "
+    "log": f"{CURVED.format(scale='logarithm of the prediction')} It is also too narrow if the "
     "dispersion is larger in rows with extreme values of its feature.",
     "logit": CURVED.format(scale="log-odds"),
 }
@@ -132,8 +131,8 @@ class CoefficientTable:
         Whether the logarithm of a prediction is linear: then the exponential of a slope, its
         relativity, is what a prediction is multiplied by.
     hidden : tuple of str
-        Names of features whose slopes have no bounds, because noise hides how they vary apart from
-        others.
+        Names of features whose slopes have no bounds, because noise hides whether they are nearly
+        collinear.
 
     Examples
     --------

@@ -205,7 +205,7 @@ def test_a_table_says_which_features_are_constant_and_which_models_have_no_error
     X = pd.DataFrame({"x": rng.normal(size=2_000), "same": 5.0})
     y = X["x"] + rng.normal(size=2_000)
     said = str(DPLinearRegression(epsilon=2, **SIMULATED).fit(X, y).summary())
-    assert "hardly more than one value was detected in them: same." in " ".join(said.split())
+    assert "hardly more than one value was detected in each: same." in " ".join(said.split())
     with pytest.warns(AccuracyWarning, match="No feature is used"):
         constant = DPLinearRegression(epsilon=2, **SIMULATED).fit(X[["same"]], y)
     assert "is a private constant" in str(constant.summary())
@@ -253,8 +253,8 @@ def test_a_table_names_the_slopes_that_noise_hides_and_still_shows_them(tmp_path
     model = DPLinearRegression(epsilon=5.0, **SIMULATED).fit(X, y)
     table = model.summary()
     said = " ".join(str(table).split())
-    assert "vary apart from others: net, gross." in said
-    assert "was detected in them: flat." in said
+    assert "are nearly collinear: net, gross." in said
+    assert "was detected in each: flat." in said
     lines = {line.split()[0]: line.split()[1:] for line in str(table).splitlines()[1:5]}
     assert lines.keys() == {"net", "gross", "age", "intercept"}
     assert [len(lines[name]) for name in ("net", "gross", "age")] == [1, 1, 6]

@@ -20,13 +20,13 @@ from privtail.summaries.residuals import ResidualHistogram
 Doubles = NDArray[np.float64]
 
 TIMES = 2.0 ** (np.arange(65) / 8)
-"""By how much residuals may be longer in some rows than in all: factors from 1 to 256."""
+"""By how much residuals may be larger in some rows than in all: factors from 1 to 256."""
 
 CLEAR = 2.5
-"""A direction is hidden if its second moment is expected to be at most this many deviations."""
+"""A direction is hidden if its expected second moment is at most this many stds of noise."""
 
 HIDDEN = 0.02
-"""A slope is hidden if its direction has more than this part in hidden ones, of squared lengths."""
+"""A slope is hidden if hidden directions hold more than this part of its axis (squared length)."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,9 @@ def noise_deviations(slopes: FittedSlopes) -> Doubles:
     direction this contracts the error by the curvature of the loss there, and adds noise. So the
     variance of the result follows from the curvatures. A curvature is the second moment of the
     features along the direction, times the `_contraction` of a step. The second moment is known up
-    to noise: a normal distribution, cut at zero, over which the deviation is averaged. It counts as
-    zero if it is no larger than its noise, as between features that are nearly equal, or if no
-    second moments were released.
+    to noise: the deviation is averaged over a normal distribution, cut at zero. A second moment
+    counts as zero if it is no larger than its noise, as along the difference of nearly equal
+    features, or if none was released.
 
     Three possible biases are added: by shrinkage of a slope that may be real; by the difference of
     the slopes' common factor from its likely value; and by the error of that value (`likely_part`).
@@ -130,9 +130,9 @@ def sampling_deviations(slopes: FittedSlopes) -> Doubles:
       (`inverse_hessian`), and S = H times the dispersion. This is 1 for labels, and
       E(residual^2) / E(Hessian weight) for others, for counts at least 1.
 
-    Infinite for slopes that noise hides (`_hidden`). NaN without second moments, or if slopes are
-    longer than any true slopes make them: then no release tells how far the steps came.
-    Rows of one person count as one row. Exposures are taken not to depend on the features.
+    Infinite for slopes that noise hides (`_hidden`). NaN without second moments, or if no true
+    slopes would lead to fitted ones of this length (`likely_part`). Rows of one person count as one
+    row. Exposures are taken not to depend on the features.
     """
     loss, d = slopes.loss, slopes.d
     unmeasured = slopes.w.shape[1] > 1 or math.isinf(slopes.preconditioner.std)
@@ -163,12 +163,11 @@ def sampling_deviations(slopes: FittedSlopes) -> Doubles:
 
 
 def _hidden(slopes: FittedSlopes) -> NDArray[np.bool_]:
-    """(d,) whether noise may hide that features hardly vary in the direction of a slope.
+    """(d,) whether noise may hide that the feature of a slope is nearly collinear with others.
 
-    In such a direction steps may be too short to reach the slopes, and no release bounds how far
-    they had to go. So it is for features that are nearly a copy or a sum of others. Noise also
-    mixes the released directions: a clear one of second moment m has a part of about (std / m)^2
-    in each hidden one.
+    Along a hidden direction steps may be too short, and no release bounds what is left to go.
+    Noise also mixes the released directions: a clear one of second moment m has a part of about
+    (std / m)^2 in each hidden one.
     """
     metric = slopes.preconditioner
     mixed = (metric.std / np.maximum(metric.expected, metric.std)) ** 2
@@ -184,15 +183,15 @@ def _dispersion(residuals: ResidualHistogram, threshold: float, times: float) ->
 
 
 def _unequal_spread(slopes: FittedSlopes, threshold: float) -> Doubles:
-    """(used,) by which factor residuals are longer in the rows that decide a slope; at least 1.
+    """(used,) by which factor residuals are larger in the rows that decide a slope; at least 1.
 
     A record with features z and clipped residual r has the influence (a.z) r on slope j, with a the
     j-th row of the inverse of the second moments C. If residuals were equally spread, its mean
     square would be (a.C a) E(r^2). By the released moments S of the gradients z r it is a.S a. The
-    ratio compares mean squares of clipped residuals: with the weights (a.z)^2 and without. Where it
-    exceeds what clipping allows, less the deviation of its noise, it is taken to be that. Weighted
-    residuals are taken to have the released histogram times the factor, which so follows from the
-    ratio. It is 1 if no S was released.
+    ratio compares mean squares of clipped residuals: with the weights (a.z)^2 and without. It is at
+    most the largest ratio that clipping allows, less the deviation of its noise. The factor follows
+    from it: the histogram of weighted residuals is taken to be the released one, stretched by the
+    factor. It is 1 if no S was released.
     """
     used, residuals = np.flatnonzero(slopes.standard.used), slopes.residuals
     if slopes.gradient_moments is None:

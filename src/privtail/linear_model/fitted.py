@@ -46,30 +46,31 @@ class FittedLinearModel(PrivateEstimator):
 
         ``kind="population"``: for the slopes of the population that the rows come from. They allow
         for noise and for the sampling error ``coef_sampling_std_``. This error is the sandwich
-        estimate of an M-estimator, from released second moments and sizes of residuals. It assumes
-        that these sizes do not depend on the features, unless ``heteroscedastic=True`` was given.
-        For counts, amounts and labels it also assumes that margins Xw + b are about Gaussian.
+        estimate of an M-estimator, from released second moments and a histogram of residuals. It
+        assumes that residuals are equally spread in all rows, unless ``heteroscedastic=True`` was
+        given. For counts, amounts and labels it assumes that margins Xw + b are about Gaussian.
 
         For counts, amounts and two labels, clipping and few steps multiply all slopes by a common
         factor, and the intervals allow for that. For numbers, the intervals are for clipped slopes:
-        those of the population, with residuals clipped at ``report_["clipping_threshold"]`` and
-        rows shrunk to ``report_["row_length"]``. If residuals are skewed or effects are not linear,
-        slopes without clipping can differ, and no interval allows for that. On three real tables of
-        20,000 rows, at epsilon 1 and 5, intervals of 95 % held clipped slopes in 88 % to 100 % of
-        the fits, and slopes of least squares in 6 % to 85 % (``benchmarks/populations.py``).
+        those that the same clipping gives on the whole population. Residuals are clipped at
+        ``report_["clipping_threshold"]``, and rows shrunk to ``report_["row_length"]``. This is a
+        bias if residuals are skewed or effects are not linear, and no interval allows for it. On
+        three real tables of 20,000 rows, at epsilon 1 and 5, intervals of 95 % held clipped slopes
+        in 88 % to 100 % of the fits, and slopes of least squares in 6 % to 85 %
+        (``benchmarks/populations.py``).
 
         ``kind="noise"``: for the slopes of the same fit without noise. The noise of all steps is
-        added up, less what later steps remove, because a curved loss pulls the model back. The
-        curvature follows from released second moments and the share of residuals that is not
-        clipped. For a loss with a kink it counts as zero. The intervals also allow for shrinkage of
-        slopes, and for the common factor. ``benchmarks/intervals.py`` measures how wide both kinds
-        are, and how often they hold.
+        added up, less what the curvature of the loss makes later steps remove. The curvature
+        follows from released second moments and the share of residuals that is not clipped. For a
+        loss with a kink it counts as zero. The intervals also allow for shrinkage of slopes, and
+        for the common factor. ``benchmarks/intervals.py`` measures how wide both kinds are, and how
+        often they hold.
 
-        An interval for the population is infinite if noise hides how far a feature varies apart
-        from the others. So it is for nearly equal columns, for a total beside its parts, and for
-        all indicators of a category: leave one out (``drop``). It also is in small tables. A
-        feature may not be used if 99 % of its values or more are equal, or if noise hides the
-        others. Its slope is zero, its interval infinite.
+        An interval for the population is infinite if noise hides whether a feature is nearly
+        collinear with others, as for nearly equal columns, a total beside its parts, and all
+        indicators of a category: leave one out (``drop``). In small tables noise hides this for
+        other features, too. The fit may leave out a feature if 99 % of its values or more are
+        equal, or noise hides other values. Its slope is then zero, and its interval infinite.
 
         Parameters
         ----------

@@ -86,9 +86,9 @@ class PrivateLinearModel(FittedLinearModel):
         used, because hardly more than one value of it was detected. It does not include clipping,
         early stopping, sampling and the noise of released scales.
     coef_sampling_std_ : ndarray, shape of coef_
-        Standard error of each slope from the sampling of the rows alone. NaN where it is not known,
-        infinite where noise hides how far a feature varies apart from others, or it is not used.
-        ``conf_int(confidence)`` makes intervals of both, and ``summary()`` prints a table.
+        Standard error of each slope from the sampling of the rows alone. NaN where it is not known.
+        Infinite if noise hides whether a feature is nearly collinear with others, or if the feature
+        is not used. ``conf_int()`` and ``summary()`` combine it with ``coef_noise_std_``.
     feature_range_ : ndarray of shape (n_features, 2)
         Ends to which predictions clip features, so that a slope does not extrapolate far: half to
         100 times as far from the centre as the released histogram shows (100 for labels, counts and

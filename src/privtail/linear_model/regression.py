@@ -15,7 +15,7 @@ from privtail.losses import AnyLoss, SquaredLoss
 class DPLinearRegression(PrivateRegressor):
     """Linear regression by private least squares; no bounds on the data are needed.
 
-    Minimises the mean of (y - Xw - b)^2, with long residuals and long rows clipped (`conf_int`).
+    Minimises the mean of (y - Xw - b)^2, with large residuals and rows clipped (`conf_int`).
 
     Parameters
     ----------

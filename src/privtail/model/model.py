@@ -116,7 +116,7 @@ class Model:
     noise_std, sampling_std : ndarray of shape (K, n_features)
         Standard deviations of what noise, and the sampling of the rows, did to ``coef``. Infinite
         for a feature that is not used, NaN where not known. ``sampling_std`` is infinite, too,
-        where noise hides how far a feature varies apart from others.
+        where noise hides whether a feature is nearly collinear with others.
     encoding : Encoding
         What was declared of the features beside categories.
     fill : ndarray of shape (n_features,)
