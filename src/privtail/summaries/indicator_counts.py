@@ -54,14 +54,17 @@ class IndicatorCounts:
     def detected(self, batch: Batch, deviations: float) -> NDArray[np.bool_]:
         """(d,) whether an indicator has more rows than so many deviations of the noise.
 
+        With an intercept a level is not used either if noise may hide all rows that do not hold it.
         ``batch`` has the raw features. True for all other features.
         """
-        found, counted = np.ones(batch.problem.d, np.bool_), _counted(batch.problem)
+        problem = batch.problem
+        found, counted = np.ones(problem.d, np.bool_), _counted(problem)
         for one, noise in zip(counted, self._noises(counted), strict=True):
             answer = batch.cell_counts(one.columns, [one.edge], one.by)
             counts = answer.release(noise).reshape(-1, 2)[:, 1]
             least = deviations * noise.event(answer.sensitivity).std
-            found[list(one.indicators)] = counts > least
+            most = problem.n - least if one.by and problem.intercept else math.inf
+            found[list(one.indicators)] = (counts > least) & (counts < most)
         return found
 
     def _noises(self, counted: Sequence[Counted]) -> list[GaussianNoise]:
