@@ -350,11 +350,18 @@ def test_advice_can_be_pasted_whatever_the_names(shell, table):
         (("plan", "--rows", "0"), "--rows"),
         (("mean", "--categories", "a=b"), "has no option --categories. Is --by meant?"),
         (("correlation", "--drop", "a"), "has no option --drop. Is --column meant?"),
+        (("quantile", "--quantile", ".5"), "has no option --quantile. Is --level meant?"),
+        (("cross-validate", "--k", "5"), "has no option --k. Is --folds meant?"),
+        (("cross-validate", "--folds", "1"), "--folds must be 2 or more."),
+        (("quantile", "--at", ".5"), "has no option --at. To see"),
+        (("count", "--where", "a=b"), "has no option --where. To see"),
         (("mean", "-x"), "privtail mean has no option -x."),
         (("--foo",), "privtail has no option --foo."),
         (("fitt",), "There is no command 'fitt'. Is 'fit' meant?"),
         (("ledger", "budget.jsonl"), "There is no command 'ledger'. Is 'budget' meant?"),
         (("describe", "claims.csv"), "There is no command 'describe'. Is 'summarize' meant?"),
+        (("show", "model.json"), "There is no command 'show'. Is 'report' meant?"),
+        (("verify", "a.json", "b.json"), "no place for 'b.json'. Run the command once for each"),
         (("mean", "--epsilon"), "The option --epsilon needs a value after it."),
         (("fit", "--force=3"), "The option --force takes no value."),
         (("fit", "--epsilon", "one"), "--epsilon must be a number."),
@@ -373,7 +380,7 @@ def test_arguments_are_refused_in_whole_sentences(shell, words, says):
     result = shell(*words, code=2)
     said = result.stderr.strip()
     assert says in said
-    assert re.fullmatch(r"Error\. .*[.?] To see what there is: privtail( [a-z]+)? --help", said)
+    assert re.fullmatch(r"Error\. .*[.?] To see what there is: privtail( [a-z-]+)? --help", said)
     assert not result.stdout
 
 

@@ -210,6 +210,7 @@ def test_a_base_level_may_be_named_by_column() -> None:
     assert names == ["region=north", "region=south", "fuel=gas", "fuel=oil"]
     for drop, match in (
         ({"region": "east"}, "'east' of column 'region' must be one"),
+        ({"region": "West"}, "Is 'west' meant"),
         ({"regoin": "west"}, "Is 'region' meant"),
         ("last", 'drop must be "first"'),
     ):

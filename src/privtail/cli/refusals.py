@@ -23,9 +23,12 @@ _KINDS = (
 )  # fmt: skip
 """How Typer and its parts name a kind of value, and what it is."""
 
-_OTHERWISE = {"ledger": "budget", "describe": "summarize"}
+_OTHERWISE = {"ledger": "budget", "describe": "summarize", "show": "report", "coef": "report"}
 """What a verb may be called by those who do not know its name."""
-_OTHER_OPTIONS = {"--categories": ["--by"], "--drop": ["--column"], "--cv": ["--folds"]}
+_OTHER_OPTIONS = {
+    "--categories": ["--by"], "--drop": ["--column"], "--cv": ["--folds"], "--k": ["--folds"],
+    "--quantile": ["--level"], "--quantiles": ["--level"], "--q": ["--level"],
+}  # fmt: skip
 """Options of one verb, and those of others that serve the same purpose."""
 
 
@@ -82,7 +85,7 @@ def sentence(error: Any, path: str) -> str:
     if kind == "NoSuchOption":
         known = [name for option in error.ctx.command.params for name in option.opts]
         begun = [name for name in known if name.startswith(error.option_name)]
-        near = begun[0] if len(begun) == 1 else meant(error.option_name, known)
+        near = begun[0] if len(begun) == 1 else _like(error.option_name, known)
         near = next((x for x in _OTHER_OPTIONS.get(error.option_name, ()) if x in known), near)
         hint = "" if near is None else f" Is {near} meant?"
         return f"{path} has no option {error.option_name}.{hint}"
@@ -92,6 +95,8 @@ def sentence(error: Any, path: str) -> str:
     extra = re.fullmatch(r".*unexpected extra arguments?(?:\(s\))? \((.*)\)", message)
     if extra is not None:
         hint = "Put a pattern, or a name with spaces, in quotes."
+        if all(one.name != "data" for one in error.ctx.command.params):
+            hint = "Run the command once for each, and put a name with spaces in quotes."
         return f"{path} has no place for {extra[1]!r}. {hint}"
     parameter = getattr(error, "param", None)
     if parameter is None:
@@ -105,6 +110,12 @@ def sentence(error: Any, path: str) -> str:
     return f"{name} {_wanted(message)}{hint}"
 
 
+def _like(option: str, known: list[str]) -> str | None:
+    """The option most like this one, whose dashes say nothing; None if none is."""
+    near = meant(option.lstrip("-"), [name.lstrip("-") for name in known if name[:2] == "--"])
+    return None if near is None else f"--{near}"
+
+
 def _wanted(message: str) -> str:
     """The end of a sentence about a parameter whose value cannot be used."""
     choice = re.fullmatch(r"'(.*)' is not one of (.*?)\.?", message)
@@ -113,5 +124,8 @@ def _wanted(message: str) -> str:
         near = meant(choice[1], known)
         hint = "" if near is None else f" Is {near} meant?"
         return f"must be one of {', '.join(known)}; got {choice[1]!r}.{hint}"
+    least = re.search(r"greater than or equal to (\d+)", message)
+    if least is not None:
+        return f"must be {least[1]} or more."
     found = [what for pattern, what in _KINDS if re.search(pattern, message)]
     return f"must be {found[0]}." if found else f"cannot be used: {message.rstrip('.')}."

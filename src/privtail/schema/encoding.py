@@ -373,9 +373,11 @@ class _Builder:
         level = drop[name]
         same = [k for k, value in enumerate(values) if value == level or str(value) == str(level)]
         if not same:
+            near = meant(str(level), map(str, values))
+            hint = "" if near is None else f" Is {near!r} meant?"
             raise InvalidInput(
                 f"The base level {level!r} of column {name!r} must be one of its declared "
-                "categories."
+                f"categories.{hint}"
             )
         return same[0]
 
