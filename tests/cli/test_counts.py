@@ -140,7 +140,7 @@ def test_rows_of_a_typed_file_are_counted_without_its_text(shell, claims):
     [
         (["count", "--column", "pay"], "no column 'pay'"),
         (["count", "--by", "pay=a,b"], "no column 'pay' (to group by)"),
-        (["count", "--by", "place"], "--by column=a,b,c"),
+        (["count", "--by", "place"], "--by place=a,b,c"),
         (["count", "--by", "place=north,north"], "declared twice"),
         (["count", "--by", "place=a", "--column", "cost"], "Leave --column out"),
         (["count", "--by", "a=1", "--by", "b=1", "--by", "c=1"], "Leave a --by out"),

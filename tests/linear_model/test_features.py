@@ -324,6 +324,8 @@ def test_a_feature_takes_the_place_of_its_column_unless_that_is_named() -> None:
     assert names(cross("age", "pay")) == ["age", "pay", "age:pay"]
     with pytest.raises(InvalidInput, match="Is 'pay' meant"):
         names(log("pya"))
+    with pytest.raises(InvalidInput, match=r"In Python write log\('pay', 1\) as a call"):
+        names("log(pay, 1)")
     with pytest.raises(InvalidInput, match="Two features are called"):
         names(log("pay"), log("pay"))
 

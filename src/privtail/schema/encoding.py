@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -385,6 +386,11 @@ class _Builder:
         if name not in self.columns:
             near = meant(name, self.columns)
             hint = "" if near is None else f" Is {near!r} meant?"
+            call = re.fullmatch(r"(\w+)\((\w+)(.*)\)", name)
+            if call is not None:
+                hint = (
+                    f" In Python write {call[1]}({call[2]!r}{call[3]}) as a call, without quotes."
+                )
             raise InvalidInput(
                 f"Features are declared of a missing column: {name!r}.{hint} Use a name that "
                 "the data have."
