@@ -56,7 +56,7 @@ def evaluate(
     For labels: accuracy and log loss, beside a model that knows only how frequent each label is.
     For two labels also the area under the ROC curve, precision and recall. Every number has an
     interval, for privacy noise and sampling; noise may hide a few huge errors from that of the
-    RMSE. Columns are found by name; others are ignored.
+    RMSE, of a deviance, and of D2. Columns are found by name; others are ignored.
 
     For example:
       privtail evaluate model.json held-out.parquet --epsilon 0.5

@@ -23,7 +23,8 @@ MEANT = {
     "r2": "by which part the squared error is smaller than that of the constant; 1 is best",
     "constant": "the mean of the target, or its mean rate; a model that predicts nothing else",
     "constant_rmse": "the RMSE of the constant",
-    "deviance": "the mean deviance, an error in proportion to what is expected; 0 is best",
+    "deviance": "the mean deviance, an error in proportion to what is expected; 0 is best; noise "
+    "may hide a few huge ones",
     "d2": "by which part the deviance is smaller than that of the constant; 1 is best",
     "coverage": "the share of targets that are at most the prediction",
     "accuracy": "the share of labels that are predicted right",
