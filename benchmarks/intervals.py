@@ -2,6 +2,7 @@
 
     python -m benchmarks.intervals run [FITS] [--rows ROWS ...] [--laws LAW ...]
     python -m benchmarks.intervals page
+    python -m benchmarks.intervals bounds [FITS]
     python -m benchmarks.intervals others [RUNS]
 
 ``run`` measures `conf_int` for the slopes of the population, with new rows and new (simulated)
@@ -13,6 +14,8 @@ the standard error of that by chance, and ``least`` the part of the slope that d
 those with bounds in half of the fits. ``width`` is the median of half an interval over 1.96 times
 the root mean square error of the slope, the median over slopes: 1 where an interval is as wide as
 it should be. ``page`` fills ``docs/guide/intervals.md`` from the file.
+
+``bounds`` prints how many slopes of normal features have bounds, as a table for that page.
 
 ``others`` prints the coverage of `DPMean`, for tables drawn anew, and of ``conf_int(kind="noise")``
 for one table, where the centre is the mean of all runs that use the feature, which is what the
@@ -31,7 +34,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.comparison.made import filled, measure_missing
-from benchmarks.coverage import LEVEL, ends_of, held, refused, width
+from benchmarks.coverage import LEVEL, Doubles, ends_of, held, refused, width
 from benchmarks.slopes import BUDGETS, LAWS, ROWS, drawn
 from privtail.errors import AccuracyWarning
 from privtail.linear_model import DPHuberRegressor, DPLinearRegression, DPLogisticRegression, DPMean
@@ -110,6 +113,31 @@ def mostly_refused(cell: pd.Series) -> bool:
 def shown_width(cell: pd.Series) -> str:
     """The width, or a dash."""
     return "–" if mostly_refused(cell) else f"{cell['width']:.2f}"
+
+
+FEATURES, SIZES = (2, 5, 10, 20, 50), (1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
+
+
+def bounds(fits: int) -> None:
+    """Print the share of slopes with bounds, by number of features and rows, at epsilon 1."""
+    warnings.simplefilter("ignore", AccuracyWarning)
+    print(f"| normal features | {' | '.join(f'n ε = {n:,}' for n in SIZES)} |")
+    print("|---|" + "---|" * len(SIZES))
+    for d in FEATURES:
+        parts = [1 - refused(_ends(d, n, fits)) / fits for n in SIZES]
+        print(f"| {d} | {' | '.join(f'{100 * part:.0f} %' for part in parts)} |", flush=True)
+
+
+def _ends(d: int, n: int, fits: int) -> Doubles:
+    """(fits, d, 2) ends of intervals where every feature has the same effect."""
+    found = []
+    for seed in range(fits):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(n, d))
+        y = X.sum(axis=1) / np.sqrt(d) + rng.normal(size=n)
+        model = DPLinearRegression(epsilon=1.0, noise="simulated", random_state=seed).fit(X, y)
+        found.append(ends_of(model))
+    return np.array(found)
 
 
 def means(runs: int, n: int, epsilon: float, method: Any) -> dict[str, float]:
@@ -215,7 +243,7 @@ def others(runs: int) -> None:
 
 
 def main() -> None:
-    """One of the three commands."""
+    """One of the four commands."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     measure = commands.add_parser("run")
@@ -223,6 +251,7 @@ def main() -> None:
     measure.add_argument("--rows", type=int, nargs="+", default=list(ROWS))
     measure.add_argument("--laws", nargs="+", choices=LAWS, default=list(LAWS), metavar="LAW")
     commands.add_parser("page")
+    commands.add_parser("bounds").add_argument("fits", type=int, nargs="?", default=20)
     commands.add_parser("others").add_argument("runs", type=int, nargs="?", default=200)
     asked = parser.parse_args()
     if asked.command == "run":
@@ -230,6 +259,8 @@ def main() -> None:
     elif asked.command == "page":
         text = page(PAGE.read_text(encoding="utf-8"), pd.read_csv(RESULTS))
         PAGE.write_text(text, encoding="utf-8")
+    elif asked.command == "bounds":
+        bounds(asked.fits)
     else:
         others(asked.runs)
 
