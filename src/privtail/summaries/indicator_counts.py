@@ -54,7 +54,8 @@ class IndicatorCounts:
     def detected(self, batch: Batch, deviations: float) -> NDArray[np.bool_]:
         """(d,) whether an indicator has more rows than so many deviations of the noise.
 
-        With an intercept a level is not used either if noise may hide all rows that do not hold it.
+        With an intercept a level is not used either if fewer than twice as many do not hold it: its
+        slope would be noise, which rows of other levels, that noise hides, do not share.
         ``batch`` has the raw features. True for all other features.
         """
         problem = batch.problem
@@ -63,7 +64,7 @@ class IndicatorCounts:
             answer = batch.cell_counts(one.columns, [one.edge], one.by)
             counts = answer.release(noise).reshape(-1, 2)[:, 1]
             least = deviations * noise.event(answer.sensitivity).std
-            most = problem.n - least if one.by and problem.intercept else math.inf
+            most = problem.n - 2 * least if one.by and problem.intercept else math.inf
             found[list(one.indicators)] = (counts > least) & (counts < most)
         return found
 
