@@ -55,8 +55,8 @@ class FittedLinearModel(PrivateEstimator):
         those that the same clipping gives on the whole population. Residuals are clipped at
         ``report_["clipping_threshold"]``, and rows shrunk to ``report_["row_length"]``. This is a
         bias if residuals are skewed or effects are not linear, and no interval allows for it. On
-        three real tables of 20,000 rows, at epsilon 1 and 5, intervals of 95 % held clipped slopes
-        in 88 % to 100 % of the fits, and slopes of least squares in 6 % to 85 %
+        five real tables of 20,000 rows, at epsilon 1 and 5, intervals of 95 % held clipped slopes
+        in 88 % to 100 % of the fits, and slopes of least squares in 6 % to 73 %
         (``benchmarks/populations.py``).
 
         ``kind="noise"``: for the slopes of the same fit without noise. The noise of all steps is
