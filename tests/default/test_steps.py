@@ -79,13 +79,23 @@ def test_the_spread_of_residuals_is_measured_on_clipped_gradients():
 
 
 def test_declared_indicators_without_ones_are_not_used():
+    kinds = np.repeat(["a", "b", "c"], [1_000, 1, 999])
+    X = {"x": np.random.default_rng(0).normal(size=2_000), "kind": kinds}
+    fit = staged(
+        [DropRare(IndicatorCounts(LITTLE))], X, np.zeros(2_000), standard=identity(4),
+        categories={"kind": ("a", "b", "c")},
+    )  # fmt: skip
+    assert fit.standard.used.tolist() == [True, True, False, True]
+
+
+def test_a_category_in_nearly_all_rows_is_not_used():
     kinds = np.repeat(["a", "b"], [1_999, 1])
     X = {"x": np.random.default_rng(0).normal(size=2_000), "kind": kinds}
     fit = staged(
         [DropRare(IndicatorCounts(LITTLE))], X, np.zeros(2_000), standard=identity(3),
         categories={"kind": ("a", "b")},
     )  # fmt: skip
-    assert fit.standard.used.tolist() == [True, True, False]
+    assert fit.standard.used.tolist() == [True, False, False]
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 5.0])
