@@ -105,7 +105,7 @@ def numbers(rows: Iterable[Row], below: Iterable[str] = (), caption: str = "") -
 
 def shown(x: float, digits: int) -> str:
     """A number with ``digits`` digits, or with all digits before its point if these are more."""
-    return f"{x:,.0f}" if 10**digits <= abs(x) < 1e9 else f"{x:.{digits}g}"
+    return f"{x:z,.0f}" if 10**digits <= abs(x) < 1e9 else f"{x:z.{digits}g}"
 
 
 def framed(picture: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
@@ -139,6 +140,12 @@ def test_numbers_far_from_zero_are_shown_with_digits_that_tell_them_apart():
     assert lines[2].startswith("1000000 to 1000000.5: ")
     assert "999999.5 to 1000000</th>" in histogram._repr_html_()
     assert "1000000.00" in quartiles._repr_html_() or "999999.99" in quartiles._repr_html_()
+
+
+def test_no_count_is_shown_as_minus_zero():
+    found = privtail.private_count(frame(), epsilon=1.0, noise="simulated", random_state=0)
+    below = replace(found, value=np.array(-0.3))
+    assert str(below).startswith("rows = 0 [")
 
 
 def test_digits():

@@ -119,7 +119,7 @@ class CountEstimate:
 
     def __repr__(self) -> str:
         lines = [
-            f"{row.name} = {row.value:,.0f} [{row.low:,.0f}, {row.high:,.0f}]"
+            f"{row.name} = {row.value:z,.0f} [{row.low:z,.0f}, {row.high:z,.0f}]"
             for row in self._rows()
         ]
         noise = f"[...] is a 95 % interval; the noise has standard deviation {self.noise_std:.3g}"

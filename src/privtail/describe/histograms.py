@@ -132,11 +132,12 @@ class HistogramEstimate:
     def __str__(self) -> str:
         bins = zip(views.bins(self.edges.tolist()), self.counts, self.conf_int(), strict=True)
         lines = [
-            f"{name}: {count:,.0f} [{low:,.0f}, {high:,.0f}]" for name, count, (low, high) in bins
+            f"{name}: {count:z,.0f} [{low:z,.0f}, {high:z,.0f}]"
+            for name, count, (low, high) in bins
         ]
         below, above = views.outside(self.edges.tolist())
         return printable("\n".join([
-            f"{below}: {self.below:,.0f}", *lines, f"{above}: {self.above:,.0f}",
+            f"{below}: {self.below:z,.0f}", *lines, f"{above}: {self.above:z,.0f}",
             f"[...] is a 95 % interval; the noise has standard deviation {self.noise_std:.3g}",
             self.privacy_.headline,
         ]))  # fmt: skip

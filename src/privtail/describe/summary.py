@@ -432,5 +432,5 @@ def _said(fact: str, x: Fact) -> str:
             return f"< {math.ceil(1000 * x.high) / 10:.1f} %"
         return f"{100 * x.value:.1f} %{star}"
     if fact == "count":
-        return f"{x.value:,.0f}{star}"
+        return f"{x.value:z,.0f}{star}"
     return f"{x.value:.{digits(4, x.low, x.high)}g}{star}"
