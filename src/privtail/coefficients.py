@@ -196,15 +196,16 @@ class CoefficientTable:
         unknown = why_not(noise, noisy=noisy) or no_sampling(sampling, noisy=noisy)
         std = np.full(coef.size, math.nan) if unknown else np.hypot(noise, sampling).ravel()
         places = np.array([coef.size if place is None else place for _, place in rows])
-        apart = np.append(np.isfinite(noise) & np.isinf(std.reshape(noise.shape)), False)[places]
+        names = tuple(name for name, _ in rows)
+        used = np.append(np.isfinite(noise), False)[places]
         slopes, std = np.append(coef.ravel(), 0.0)[places], np.append(std, math.nan)[places]
         with np.errstate(all="ignore"):
             z = np.where(np.isfinite(std), slopes / std, math.nan)
         return cls(
-            tuple(name for name, _ in rows), slopes, std, z, 2 * ndtr(-np.abs(z)),
+            names, slopes, std, z, 2 * ndtr(-np.abs(z)),
             slopes - reach * std, slopes + reach * std, confidence, np.atleast_1d(intercept),
             headline, unknown or LEFT_OUT[link], link == "log",
-            tuple(name for (name, _), own in zip(rows, apart, strict=True) if own),
+            tuple(names[i] for i in np.flatnonzero(used & np.isinf(std))),
         )  # fmt: skip
 
     @property
@@ -221,19 +222,17 @@ class CoefficientTable:
         """Positions of the features that are used: too little was seen of the others."""
         return [
             i
-            for i, (name, std) in enumerate(zip(self.names, self.std_err, strict=True))
-            if name in self.hidden or not math.isinf(std)
+            for i, name in enumerate(self.names)
+            if name in self.hidden or not math.isinf(self.std_err[i])
         ]
 
     @property
     def unbounded(self) -> tuple[str, ...]:
         """Sentences that name the features without bounds: not used, and hidden by noise."""
         used = {self.names[i] for i in self.used}
-        others = [name for name in self.names if name not in used]
-        return (
-            *([UNUSED.format(", ".join(others))] if others else []),
-            *([HIDDEN.format(", ".join(self.hidden))] if self.hidden else []),
-        )
+        unused = [name for name in self.names if name not in used]
+        told = ((UNUSED, unused), (HIDDEN, self.hidden))
+        return tuple(text.format(", ".join(names)) for text, names in told if names)
 
     @property
     def _columns(self) -> dict[str, Doubles]:
