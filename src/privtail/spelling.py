@@ -24,6 +24,12 @@ def meant(name: str, known: Iterable[str]) -> str | None:
     return next((one for one in names if one.lower() in near), None)
 
 
+def guess(name: str, known: Iterable[str]) -> str:
+    """`` Is 'x' meant?`` with the known name that is most like a misspelt one; or nothing."""
+    near = meant(name, known)
+    return "" if near is None else f" Is {near!r} meant?"
+
+
 def counted(count: int, one: str, many: str = "") -> str:
     """``1 row``, ``2 rows``."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -26,7 +26,7 @@ from privtail.schema.features import (
     parsed,
     written,
 )
-from privtail.spelling import meant
+from privtail.spelling import guess
 
 Missing = Literal["drop", "indicator"]
 Drop = Literal["first"] | Mapping[str, Label] | None
@@ -374,8 +374,7 @@ class _Builder:
         level = drop[name]
         same = [k for k, value in enumerate(values) if value == level or str(value) == str(level)]
         if not same:
-            near = meant(str(level), map(str, values))
-            hint = "" if near is None else f" Is {near!r} meant?"
+            hint = guess(str(level), map(str, values))
             raise InvalidInput(
                 f"The base level {level!r} of column {name!r} must be one of its declared "
                 f"categories.{hint}"
@@ -384,8 +383,7 @@ class _Builder:
 
     def _require(self, name: str) -> None:
         if name not in self.columns:
-            near = meant(name, self.columns)
-            hint = "" if near is None else f" Is {near!r} meant?"
+            hint = guess(name, self.columns)
             call = re.fullmatch(r"(\w+)\((\w+)(.*)\)", name)
             if call is not None:
                 hint = (

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from privtail.errors import InvalidInput
 from privtail.schema.encoding import PLAIN, Encoding
 from privtail.schema.kinds import column_refusal
-from privtail.spelling import meant
+from privtail.spelling import guess
 from privtail.trusted import kernels
 from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.records.arrays import as_labels, as_numbers
@@ -53,8 +53,7 @@ class Table(PrivateRows):
         declared = {name: tuple(listed) for name, listed in (categories or {}).items()}
         unknown = [name for name in declared if name not in columns]
         if unknown:
-            near = meant(str(unknown[0]), map(str, columns))
-            hint = "" if near is None else f" Is {near!r} meant?"
+            hint = guess(str(unknown[0]), map(str, columns))
             raise InvalidInput(
                 "Categories are declared for missing columns: "
                 f"{', '.join(map(repr, unknown))}.{hint} Use names that the data have."
