@@ -221,7 +221,7 @@ def named_values(text: str, option: str) -> tuple[str, tuple[Label, ...]]:
     """A column and its values, as ``option`` has them; raises InvalidInput."""
     name, equals, values = text.partition("=")
     if not equals or not name:
-        column = shlex.quote(text.partition(",")[0] or "column") if not equals else "column"
+        column = shlex.quote(name.partition(",")[0] or "column")
         raise InvalidInput(f"{option} {text!r} is not understood. Type: {option} {column}=a,b,c")
     return name, _split(values, f"{option} {name}=")
 
