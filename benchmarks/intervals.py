@@ -99,20 +99,20 @@ def _held(cell: pd.Series) -> str:
 
 def shown_part(cell: pd.Series, held: str, part: float) -> str:
     """How often intervals held, with the part of them that is refused."""
-    if mostly_refused(cell):
+    if mostly_refused(cell["refused"], cell["fits"]):
         return "refused"
     percents = f"{100 * part:.0f}" if part >= 0.005 else "under 1"
     return f"{held} ({percents} % refused)" if part else held
 
 
-def mostly_refused(cell: pd.Series) -> bool:
+def mostly_refused(without: float, fits: int) -> bool:
     """Whether too few intervals are left to say how often they hold."""
-    return bool(cell["refused"] >= MOSTLY * cell["fits"])
+    return bool(without >= MOSTLY * fits)
 
 
 def shown_width(cell: pd.Series) -> str:
     """The width, or a dash."""
-    return "–" if mostly_refused(cell) else f"{cell['width']:.2f}"
+    return "–" if mostly_refused(cell["refused"], cell["fits"]) else f"{cell['width']:.2f}"
 
 
 FEATURES, SIZES = (2, 5, 10, 20, 50), (1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)

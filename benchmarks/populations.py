@@ -32,7 +32,7 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks.comparison.made import filled, measure_missing
 from benchmarks.coverage import ends_of, held, refused, width
-from benchmarks.intervals import MOSTLY, PAGE, mostly_refused, shown_part, shown_width
+from benchmarks.intervals import PAGE, mostly_refused, shown_part, shown_width
 from benchmarks.slopes import BUDGETS, SLOPES
 from privtail.algorithms.result import Result
 from privtail.data import ADULT
@@ -212,9 +212,9 @@ def _change(line: pd.Series, key: str, times: float, unit: str) -> str:
     """A number without, and with what the fit allows for."""
     digits = 0 if times > 1 else 2
     pair = (f"{times * line[k]:.{digits}f}{unit}" for k in (key, f"{key} with"))
-    refused_part = max(line["refused"], line["refused with"]) / line["fits"]
+    most = max(line["refused"], line["refused with"])
     unknown = np.isnan(line[key]) or np.isnan(line[f"{key} with"])
-    return "–" if unknown or refused_part >= MOSTLY else " → ".join(pair)
+    return "–" if unknown or mostly_refused(most, line["fits"]) else " → ".join(pair)
 
 
 def _table(cells: pd.DataFrame) -> Iterator[str]:
@@ -233,7 +233,7 @@ def _table(cells: pd.DataFrame) -> Iterator[str]:
 
 
 def _part(cell: pd.Series, key: str) -> str:
-    if np.isnan(cell[key]) and not mostly_refused(cell):
+    if np.isnan(cell[key]) and not mostly_refused(cell["refused"], cell["fits"]):
         return "–"
     part = cell["refused"] / cell["fits"] if key == "clipped" else 0.0
     return shown_part(cell, f"{100 * cell[key]:.0f} %", part)
