@@ -34,7 +34,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.comparison.made import filled, measure_missing
-from benchmarks.coverage import LEVEL, Doubles, ends_of, held, refused, width
+from benchmarks.interval_coverage import LEVEL, Doubles, ends_of, held, refused, width
 from benchmarks.slopes import BUDGETS, LAWS, ROWS, drawn
 from privtail.errors import AccuracyWarning
 from privtail.linear_model import DPHuberRegressor, DPLinearRegression, DPLogisticRegression, DPMean

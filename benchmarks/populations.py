@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.comparison.made import filled, measure_missing
-from benchmarks.coverage import ends_of, held, refused, width
+from benchmarks.interval_coverage import ends_of, held, refused, width
 from benchmarks.intervals import PAGE, mostly_refused, shown_part, shown_width
 from benchmarks.slopes import BUDGETS, SLOPES
 from privtail.algorithms.result import Result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.coverage import ends_of, held, refused, width
+from benchmarks.interval_coverage import ends_of, held, refused, width
 from privtail.linear_model import DPLinearRegression, DPRidge
 
 OPEN = [-np.inf, np.inf]
