@@ -14,6 +14,9 @@ from privtail.evaluation.result import Curves, Estimate
 
 Doubles = NDArray[np.float64]
 
+STEPS = 33
+"""At so many counts of a label its interval is looked at."""
+
 SHOWN = 4.0
 """The share of a label in a bin is told if its rows exceed this many deviations of their noise."""
 
@@ -83,6 +86,27 @@ class Noisy:
         value = min(max(value, 0.0), most)
         return Estimate(value, max(value - reach, 0.0), min(value + reach, most))
 
+    def entropy(self, table: Doubles) -> Estimate:
+        """Log loss of the shares of the labels in rows, with its interval.
+
+        The delta method fails for rare labels: where a count is below zero, its slope is none. So
+        every count goes through its interval, and the changes of the entropy are added in squares.
+        The lower end takes labels that noise hides for absent.
+        """
+        if table.sum() <= self.z * self.std * math.sqrt(table.size):
+            return Estimate(math.nan, 0.0, math.inf)
+        counts = table.sum(axis=1)
+        extra = self.z**2 / 2 if self.sampled else 0.0  # of the score interval of a Poisson mean
+        variance = self.std**2 * table.shape[1] + extra / 2 + 0 * counts
+        reach = self.z * np.sqrt(variance + (np.maximum(counts, 0.0) if self.sampled else 0.0))
+        ways = np.linspace(counts + extra - reach, counts + extra + reach, STEPS)
+        shown = np.where(ways[0] > 0, counts, 0.0)
+        value, least, labels = entropy(counts), entropy(shown), range(len(counts))
+        fall = math.hypot(*(least - min(_along(shown, ways, k)) for k in labels))
+        rise = math.hypot(*(max(value, *_along(counts, ways, k)) - value for k in labels))
+        low = max(min(least - fall, value), 0.0) if shown.any() else 0.0
+        return Estimate(value, low, min(value + rise, math.log(len(counts))))
+
 
 def largest(counts: Doubles) -> float:
     """The share of the most frequent label."""
@@ -95,7 +119,17 @@ def entropy(counts: Doubles) -> float:
     if not counts.sum() > 0:
         return math.nan
     shares = counts / counts.sum()
-    return float(-xlogy(shares, shares).sum())
+    return float(0.0 - xlogy(shares, shares).sum())  # never -0
+
+
+def _along(counts: Doubles, ways: Doubles, label: int) -> list[float]:
+    """The entropy while the count of one label goes through its interval."""
+    found = []
+    for one in ways[:, label]:
+        moved = counts.copy()
+        moved[label] = one
+        found.append(entropy(moved))
+    return found
 
 
 def area(table: Doubles) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privtail.calibration import calibrated
 from privtail.coefficients import normal_quantile
-from privtail.evaluation.curves import Bins, Noisy, chosen, curves_of, entropy, largest
+from privtail.evaluation.curves import Bins, Noisy, chosen, curves_of, largest
 from privtail.evaluation.numbers import PERSONS
 from privtail.evaluation.result import Estimate, Evaluation
 from privtail.promised import Promised
@@ -65,9 +65,7 @@ def of_labels(
     if table is not None:
         noisy = Noisy(std, sampled, z)
         numbers["constant_accuracy"] = noisy.estimate(lambda t: largest(t.sum(axis=1)), table)
-        numbers["constant_log_loss"] = noisy.estimate(
-            lambda t: entropy(t.sum(axis=1)), table, most=math.inf
-        )
+        numbers["constant_log_loss"] = noisy.entropy(table)
         if bins is not None:
             curves, more = curves_of(table, bins, noisy)
             numbers |= more
