@@ -280,6 +280,15 @@ def test_refusals_say_what_to_type() -> None:
         "no names": lambda: privtail.private_count(
             np.ones((3, 2)), by="x", categories=["a"], epsilon=1
         ),
+        'goes with by=.*by="kind"': lambda: privtail.private_count(
+            frame(), categories={"kind": ["a", "b"]}, epsilon=1
+        ),
+        'goes with by=.*by="region"': lambda: privtail.private_mean(
+            frame()[["x"]], categories=["a", "b"], epsilon=1
+        ),
+        r'frame\[\["region"\]\]': lambda: privtail.private_count(
+            frame()["region"], by="region", categories=["a"], epsilon=1
+        ),
     }.items():  # fmt: skip
         with pytest.raises(InvalidInput, match=match):
             call()

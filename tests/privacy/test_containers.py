@@ -1027,6 +1027,7 @@ def test_python_objects_name_the_conversion_of_each_kind() -> None:
     days = [date(2020, 1, 1), date(2020, 1, 2), None]
     spans = [timedelta(days=1), timedelta(hours=1), None]
     made: dict[str, Any] = {
+        "astype(float)": ([True, False, None], lambda x: x.astype(float), [1, 0]),
         'astype("datetime64[s]") - numpy.datetime64("2000-01-01")': (
             days,
             lambda x: (x.astype("datetime64[s]") - np.datetime64("2000-01-01")) / DAY,
@@ -1045,7 +1046,7 @@ def test_python_objects_name_the_conversion_of_each_kind() -> None:
             with pytest.raises(InvalidInput, match=re.escape(f"y.{expression}")):
                 Numbers(column, 3)
             assert (np.asarray(converted(column))[:2] == numbers).all()
-    with pytest.raises(InvalidInput, match=r"Decimal by X.astype\(float\)"):
+    with pytest.raises(InvalidInput, match=r"Decimal, bool by X.astype\(float\)"):
         as_records(np.array([days, days], dtype=object))
 
 

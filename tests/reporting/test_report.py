@@ -246,5 +246,7 @@ def test_many_numbers_are_a_short_picture(tmp_path):
 
 
 def test_a_model_that_was_not_written_is_refused_in_words():
+    with pytest.raises(InvalidInput, match=r"report\(\"model.json\"\)"):
+        privtail.report()
     with pytest.raises(InvalidInput, match=r"model\.save"):
         privtail.report(object())

@@ -12,7 +12,7 @@ import numpy as np
 from privtail.calibration import calibrated
 from privtail.compilation import steady
 from privtail.describe.estimates import CountEstimate
-from privtail.describe.tabled import tabled
+from privtail.describe.tabled import require_by, tabled
 from privtail.errors import AccuracyWarning, warn
 from privtail.ledgers import interruptible
 from privtail.promised import Promised
@@ -113,6 +113,7 @@ def private_count(
     >>> bool(abs(counts.to_dict()["north"] - 3000) < 50)
     True
     """
+    require_by(by, categories)
     promised = Promised(
         epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,

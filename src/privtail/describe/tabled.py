@@ -76,7 +76,10 @@ def tabled(
     declared = _declared(asked, categories, data.categories if is_file(data) else {})
     if is_column(data):
         if asked or declared:
-            raise InvalidInput("One column has no other to group by: pass a data frame or a file.")
+            raise InvalidInput(
+                "One column has no other to group by: pass a data frame or a file. "
+                'To count by this column itself, pass frame[["region"]].'
+            )
         name = name_of(data)
         return Tabled({name: data}, {}, (name,), (0,), vector=True)
     data = _by_text(data)
@@ -112,6 +115,17 @@ def tabled(
         tuple(itertools.product(*(categories[name] for name in asked))),
         left_out=left,
     )  # fmt: skip
+
+
+def require_by(by: Any, categories: Any) -> None:
+    """Refuse categories of no column to group by: a call would answer of all rows, and be paid."""
+    if by is None and categories is not None:
+        named = next(iter(categories), None) if isinstance(categories, Mapping) else None
+        column = named if isinstance(named, str) else "region"
+        raise InvalidInput(
+            "categories= goes with by=, which names the columns to group by. "
+            f'For each group: by="{column}". For all rows leave categories= out.'
+        )
 
 
 def _by_text(data: Any) -> Any:

@@ -17,7 +17,7 @@ from privtail.calibration import calibrated
 from privtail.compilation import steady
 from privtail.describe.estimates import public_numbers
 from privtail.describe.moments import ColumnMoments
-from privtail.describe.tabled import Tabled, name_of, require_shape, tabled
+from privtail.describe.tabled import Tabled, name_of, require_by, require_shape, tabled
 from privtail.errors import AccuracyWarning, InvalidInput, real, require_whole, told, warn
 from privtail.influence import catoni_bound
 from privtail.ledgers import interruptible
@@ -233,6 +233,7 @@ def private_mean(
             "by= goes with the default method: leave the others out.",
             cli="Leave --method out, or --by.",
         )
+    require_by(by, categories)
     promised = Promised(
         epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,

@@ -63,6 +63,8 @@ def report(*paths: str | os.PathLike[str], title: str = "Private release") -> st
     >>> import privtail
     >>> page = privtail.report("model.json")  # doctest: +SKIP
     """
+    if not paths:
+        raise InvalidInput('Name one or more files to report on: report("model.json").')
     for path in paths:
         if not isinstance(path, str | os.PathLike):
             raise InvalidInput(

@@ -107,7 +107,7 @@ def of_objects(dtype: Any, library: str, x: str) -> str:
         return ""
     seconds, days = f'{x}.astype("timedelta64[s]")', f'{x}.astype("datetime64[s]")'
     return (
-        f"Python objects become numbers by their kind: Decimal by {x}.astype(float); durations in "
+        f"Objects become numbers by their kind: Decimal, bool by {x}.astype(float); durations in "
         f'seconds by {seconds} / numpy.timedelta64(1, "s"); dates in days by ({days} - '
         'numpy.datetime64("2000-01-01")) / numpy.timedelta64(1, "D").'
     )
