@@ -119,6 +119,29 @@ def test_a_model_that_looks_at_other_rows_is_caught_when_it_is_promised_not_to()
         assert moved(OutsideModel(Standardizing().predict), X, y) == {7}
 
 
+@pytest.mark.parametrize("said", ["raises", "another length", "text"])
+def test_a_row_at_which_a_trusted_model_fails_takes_no_other_along(said):
+    """The attack: models of scikit-learn refuse a missing number, and with it the whole block."""
+
+    def first(rows: Any) -> Any:
+        if not np.isfinite(rows).all():
+            if said == "raises":
+                raise ValueError("Input X contains NaN.")
+            return np.zeros(len(rows) + 1) if said == "another length" else ["?"] * len(rows)
+        return rows[:, 0]
+
+    chance = np.random.default_rng(0)
+    X, y = chance.normal(size=(N, D)), chance.normal(size=N)
+    model = OutsideModel(first, trusted_rowwise=True)
+    before = model.predictions(X, None)
+    X[7, 1] = np.nan
+    after = model.predictions(X, None)
+    assert np.array_equal(before, X[:, 0])
+    assert set(np.flatnonzero(before != after)) == {7}
+    assert np.isnan(after[7])
+    assert moved(model, np.where(np.isnan(X), 0.0, X), y) == {7}
+
+
 def test_a_coverage_over_the_rows_that_count_is_caught(monkeypatch):
     """The sabotaged twin: shares that are divided by a count of the table move rows of others."""
 

@@ -17,6 +17,7 @@ has the sensitivity of the curator's question.
   promises ``trusted_rowwise``. The privacy statement prints that promise, and the assumption that
   the model keeps no state between rows. Containers whose rows hold cells of other rows are refused.
   If the model raises, or its answer has a wrong shape or is not a number, the row does not count.
+  Rows of which it fails together are asked about one by one.
   Its warnings are not shown.
 """
 
@@ -36,9 +37,9 @@ from privtail.dask_collections import is_spread
 from privtail.errors import InvalidInput
 from privtail.schema.declared import Label
 from privtail.schema.encoding import PLAIN, Encoding
-from privtail.trusted.callbacks import answer
 from privtail.trusted.curator import Curator
 from privtail.trusted.exactly import is_one_of
+from privtail.trusted.losses.called import reply
 from privtail.trusted.maps import MappedRows
 from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.records import InMemory, as_records, is_file, targets_of
@@ -180,8 +181,16 @@ class OutsideModel:
         return np.asarray(found)
 
     def _predicted(self, X: Any, ids: NDArray[np.int64], shape: tuple[int, ...]) -> Doubles:
+        """Predictions of these rows; one by one if they fail together, for one may be the cause."""
         with np.errstate(all="ignore"), QUIET:
-            return answer(lambda: self.predict(taken(X, ids)), shape, np.nan)
+            found = reply(lambda: self.predict(taken(X, ids)), shape)
+        if found is not None:
+            return found
+        if len(ids) == 1:
+            return np.full(shape, np.nan)
+        return np.concatenate(
+            [self._predicted(X, ids[[i]], (1, *shape[1:])) for i in range(len(ids))]
+        )
 
 
 @dataclass(frozen=True, eq=False)
