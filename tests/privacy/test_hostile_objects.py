@@ -535,6 +535,7 @@ ALIKE = {
     "zones": [clock_time(12, tzinfo=BERLIN), clock_time(12, tzinfo=LIMA)],
     "zones of somebody": [clock_time(12, tzinfo=Zone(hours)) for hours in (1, 2)],
     "intervals": [pd.Interval(Rounded(1.25), Rounded(end)) for end in (2.501, 2.502)],
+    "periods": [pd.Period(ordinal=2**last, freq="M") for last in (40, 62)],
     "addresses": [IPv4Address(Number(last)) for last in (1, 2)],
     "fractions": [hidden(4), hidden(5)],
     "enumerations": [enum.Enum("Person", ["ANNA"])["ANNA"] for _ in range(2)],

@@ -134,8 +134,7 @@ _SCALARS = {
     IPv4Address: ("_ip",), IPv6Address: ("_ip", "_scope_id"),
 }  # fmt: skip
 """Classes of Python whose objects show all that they hold, if that is of plain classes itself."""
-_SPANS = ("Interval", "Period")
-"""Classes of pandas whose objects do."""
+_SPANS = ("Interval", "Period")  # of pandas: what they hold is read, not what they show
 
 
 def _shows_all(cell: Any) -> bool:
@@ -162,6 +161,8 @@ def _identity(cell: Any) -> Any:
     known |= isinstance(cell, Enum) and home(type(cell)) != ""
     if not (known or (is_from(cell, ("pandas",)) and type(cell).__name__ in _SPANS)):
         return None
+    if type(cell).__name__ == "Period":  # beyond the calendar the text of several is one
+        return f"period, {cell.freqstr}", cell.ordinal
     if isinstance(cell, complex | np.complexfloating):  # 1 and 1+0j are one person
         parts = _identity(cell.real), _identity(cell.imag)
         return parts[0] if parts[1] == 0 else None if None in parts else ("complex", repr(parts))
