@@ -373,3 +373,16 @@ def test_a_note_says_why_means_of_misspelt_groups_are_unknown() -> None:
     with pytest.warns(AccuracyWarning, match="notes of the statement"):
         found = privtail.private_mean(frame()[["region", "x"]], **asked)
     assert any("Compare how categories are written" in note for note in found.privacy_.notes)
+
+
+def test_a_group_that_noise_hides_leaves_the_intervals_of_the_others() -> None:
+    """One such category, and no mean had an interval; the message named other causes."""
+    asked = {"by": "region", "epsilon": 1, **SIMULATED}
+    rows = frame()[["region", "x"]]
+    shown = sorted(rows["region"].unique())
+    with pytest.warns(AccuracyWarning, match="not reliable"):
+        found = privtail.private_mean(rows, categories=[*shown, "nowhere"], **asked)
+    for ends in (found.conf_int(), found.conf_int(sampling=False)):
+        assert np.isfinite(ends[:-1]).all()
+        assert ends[-1].tolist() == [[-math.inf, math.inf]]
+    assert np.isnan(found.value[-1]).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -93,7 +94,7 @@ class MeanEstimate:
         They allow for noise, sampling error and clipping. What clipping may have cost is bounded by
         noisy counts, for tails with an index of 1.2 or more. They do not allow for a few far rows
         that noise hides. An end is infinite if counts show a tail without a mean, rows far beyond
-        a gap, or too little.
+        a gap, or too little; both are if noise hides a whole group.
 
         Parameters
         ----------
@@ -115,17 +116,18 @@ class MeanEstimate:
             If ``confidence`` is not in (0, 1), or the sampling error is not known.
         """
         lost = np.stack([-np.asarray(self.clipped_below), np.asarray(self.clipped_above)], axis=-1)
-        if not sampling:
-            return np.asarray(interval(self.value, self.noise_std, confidence) + lost)
-        spread = np.hypot(self.noise_std, np.where(self.reliable, self.sampling_std, 0.0))
-        if np.isnan(spread).any():
+        unknown, spread = np.isnan(self.value), np.asarray(self.noise_std)
+        if sampling:
+            spread = np.asarray(np.hypot(spread, np.where(self.reliable, self.sampling_std, 0.0)))
+        if np.isnan(spread[~unknown]).any():
             raise InvalidInput(
                 "The sampling error is not known: with a threshold nothing was released that tells "
                 "it; no theorem is used for medians of groups; and the rows of a person are not "
                 "independent. conf_int(confidence, sampling=False) is for the noise and what was "
                 "clipped alone."
             )
-        return np.asarray(interval(self.value, spread, confidence) + lost)
+        ends = interval(self.value, spread, confidence) + lost
+        return np.where(unknown[..., np.newaxis], [-math.inf, math.inf], ends)
 
     def to_text(self) -> str:
         """Every mean with its interval of 95 % for these rows, and the promise in one line."""
