@@ -18,6 +18,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -324,6 +325,8 @@ def test_numbers_that_cannot_be_charged(changes):
         {"epsilon": math.inf, "delta": 1e-6, "composition": "zcdp"},
         {"epsilon": 1e200, "delta": 1e-6, "composition": "gdp"},
         {"epsilon": 1e154, "delta": 1e-6, "composition": "zcdp"},
+        {"epsilon": 1.0, "delta": 1e-320, "composition": "zcdp"},
+        {"epsilon": 1.0, "delta": 1e-320, "composition": "gdp"},
     ],
     ids=lambda terms: str(terms)[:40],
 )
@@ -339,6 +342,18 @@ def test_the_largest_budget_has_limits(composition):
     """Of a larger one they raised a ValueError of mathematics, when the first plan was charged."""
     ledger = Ledger(epsilon=1e100, delta=1e-6, composition=composition)
     assert ledger.remaining[0] == pytest.approx(1e100, rel=1e-3)
+
+
+@pytest.mark.parametrize("delta", [1e-300, 1e-9, 0.3])
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 1.0, 50.0])
+def test_both_limits_together_cost_no_more_than_delta(epsilon, delta):
+    """Of 1e-320, which has few bits, the part for losses was rounded up: 1.0004 delta in all."""
+    squared, slack = Ledger(epsilon=epsilon, delta=delta, composition="gdp").terms.limits
+    with mpmath.workdps(400):
+        mu = mpmath.sqrt(mpmath.mpf(squared.numerator) / squared.denominator)
+        ends = (mpmath.ncdf(side * mu / 2 - epsilon / mu) for side in (1, -1))
+        spent = next(ends) - mpmath.exp(epsilon) * next(ends)
+        assert spent + mpmath.mpf(slack.numerator) / slack.denominator <= mpmath.mpf(delta)
 
 
 def test_a_new_ledger_is_asked_about_delta(path):

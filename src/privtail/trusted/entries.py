@@ -54,10 +54,10 @@ class Terms:
                 f"composition must be 'basic', 'zcdp' or 'gdp', got {told(self.composition)}."
             )
         object.__setattr__(self, "composition", own[0])  # limits and sums are of one
-        if self.composition != "basic" and (self.delta == 0 or self.epsilon > 1e100):
+        if self.composition != "basic" and (self.delta < 1e-300 or self.epsilon > 1e100):
             raise InvalidInput(
-                f"{self.composition} composition needs an epsilon of at most 1e100 and a delta "
-                f"above 0; got {self.epsilon!r}, {self.delta!r}.",
+                f"{self.composition} composition needs an epsilon of at most 1e100 and a delta of "
+                f"at least 1e-300; got {self.epsilon!r}, {self.delta!r}.",
                 "For example epsilon=1.0, delta=1e-6; composition='basic' takes all.",
                 cli="For example --epsilon 1 --delta 1e-6; --composition basic takes all.",
             )
