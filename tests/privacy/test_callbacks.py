@@ -28,6 +28,7 @@ from privtail.trusted.allowance import Allowance
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
+from privtail.trusted.losses.called import by_record
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.records.arrays import as_labels, as_numbers
 from privtail.trusted.records.dense import Dense, DenseRows
@@ -270,3 +271,35 @@ def test_copies_of_an_allowance_are_the_same(copied: Any) -> None:
         other.reserve(neighbours="replace_one", **asked)
     with pytest.raises(NotReleased):
         pickle.dumps(allowance)
+
+
+def test_a_row_that_fails_does_not_change_how_others_are_rounded() -> None:
+    """The attack: a product rounds a row by how many rows there are, and one that fails split them.
+
+    Here what is said tells how many rows there are.
+    """
+
+    def gradient(w: Any, x: Any, y: Any) -> Any:
+        if (x > 1e6).any():
+            raise OverflowError
+        return x + len(x) * 1e-9
+
+    x = np.random.default_rng(0).normal(size=(30, 2))
+    w, y = np.zeros(2), np.zeros(30)
+    before = by_record(gradient, True, w, x, y, (2,))
+    x[7, 1] = 1e9
+    after = by_record(gradient, True, w, x, y, (2,))
+    assert set(np.flatnonzero((before != after).any(axis=1))) == {7}
+    assert np.isnan(after[7]).all()
+    x[:] = 1e9
+    assert np.isnan(by_record(gradient, True, w, x, y, (2,))).all()
+
+
+def test_what_is_said_of_single_rows_alone_is_taken_row_by_row() -> None:
+    def gradient(w: Any, x: Any, y: Any) -> Any:
+        if len(x) > 1:
+            raise ValueError
+        return x
+
+    x = np.arange(6.0).reshape(3, 2)
+    assert np.array_equal(by_record(gradient, True, np.zeros(2), x, np.zeros(3), (2,)), x)

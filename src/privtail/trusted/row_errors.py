@@ -17,7 +17,7 @@ has the sensitivity of the curator's question.
   promises ``trusted_rowwise``. The privacy statement prints that promise, and the assumption that
   the model keeps no state between rows. Containers whose rows hold cells of other rows are refused.
   If the model raises, or its answer has a wrong shape or is not a number, the row does not count.
-  Rows of which it fails together are asked about one by one.
+  Then the others are asked about again, in a block of as many rows.
   Its warnings are not shown.
 """
 
@@ -40,6 +40,7 @@ from privtail.schema.encoding import PLAIN, Encoding
 from privtail.trusted.curator import Curator
 from privtail.trusted.exactly import is_one_of
 from privtail.trusted.losses.called import reply
+from privtail.trusted.losses.together import together
 from privtail.trusted.maps import MappedRows
 from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.records import InMemory, as_records, is_file, targets_of
@@ -181,16 +182,11 @@ class OutsideModel:
         return np.asarray(found)
 
     def _predicted(self, X: Any, ids: NDArray[np.int64], shape: tuple[int, ...]) -> Doubles:
-        """Predictions of these rows; one by one if they fail together, for one may be the cause."""
+        def said(some: NDArray[np.int64], shape: tuple[int, ...]) -> Doubles | None:
+            return reply(lambda: self.predict(taken(X, some)), shape)
+
         with np.errstate(all="ignore"), QUIET:
-            found = reply(lambda: self.predict(taken(X, ids)), shape)
-        if found is not None:
-            return found
-        if len(ids) == 1:
-            return np.full(shape, np.nan)
-        return np.concatenate(
-            [self._predicted(X, ids[[i]], (1, *shape[1:])) for i in range(len(ids))]
-        )
+            return together(said, ids, shape)
 
 
 @dataclass(frozen=True, eq=False)
