@@ -668,3 +668,18 @@ def test_labels_that_noise_hides_widen_the_log_loss_of_the_shares():
     hidden = Noisy(std=6.0, sampled=False, z=1.96).entropy(np.array([[10.0], [9.0]]))
     assert hidden.low == 0
     assert hidden.high == pytest.approx(math.log(2))
+
+
+def test_a_score_or_column_that_is_not_there_is_answered_with_those_that_are(labels):
+    """The table prints AUC and log loss, and their names are auc and log_loss."""
+    X, y = labels
+    model = LogisticRegression().fit(X, y)
+    found = evaluate(model, X, y, epsilon=5.0, trusted_rowwise=True, **QUIET)
+    for name, meant in (("AUC", "auc"), ("log loss", "log_loss")):
+        with pytest.raises(KeyError, match=f"Is '{meant}' meant. There are: accuracy, "):
+            found[name]
+    assert "AUC" not in found
+    assert found.get("f1") is None
+    summary = privtail.summarize(pd.DataFrame({"loan": X[:, 0]}), epsilon=5.0, **QUIET)
+    with pytest.raises(KeyError, match=r"no column 'lone'\. Is 'loan' meant"):
+        summary["lone"]

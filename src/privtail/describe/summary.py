@@ -22,7 +22,7 @@ from privtail.describe.tabled import tabled
 from privtail.errors import AccuracyWarning, InvalidInput, warn
 from privtail.ledgers import interruptible
 from privtail.promised import Promised
-from privtail.spelling import digits, finite_or_none, first_of, printable, said_of_left_out
+from privtail.spelling import digits, finite_or_none, first_of, guess, printable, said_of_left_out
 from privtail.statement import Statement, state
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.curator import Curator
@@ -113,6 +113,10 @@ class Summary:
     warnings_: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Mapping[str, Fact]:
+        if name not in self.columns:
+            names = [*map(str, self.columns)]
+            near = guess(str(name), names)
+            raise KeyError(f"There is no column {name!r}.{near} There are: {first_of(names, 20)}.")
         return self.columns[name]
 
     def to_dict(self) -> dict[str, Any]:

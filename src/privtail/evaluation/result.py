@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
-from privtail.spelling import counted, finite_or_none, with_interval
+from privtail.spelling import counted, finite_or_none, guess, with_interval
 from privtail.statement import Statement, unkept
 from privtail.views import Row, numbers
 
@@ -165,6 +165,11 @@ class Evaluation(Mapping[str, Estimate]):
     models: tuple[Any, ...] = ()
 
     def __getitem__(self, name: str) -> Estimate:
+        if name not in self.numbers:
+            near = guess(str(name), self.numbers)
+            raise KeyError(
+                f"There is no score {name!r}.{near} There are: {', '.join(self.numbers)}."
+            )
         return self.numbers[name]
 
     def __iter__(self) -> Iterator[str]:
