@@ -120,10 +120,10 @@ class Evaluation(Mapping[str, Estimate]):
         The numbers by name. A model of numbers has ``mae``, ``rmse``, ``r2``, ``constant`` (the
         released mean of the target) and ``constant_rmse`` (of predicting it). Counts and amounts
         also have ``deviance``, ``d2`` and ``constant_deviance``. A quantile has ``coverage``, the
-        share of targets that are at most the prediction. Labels have ``accuracy``, ``log_loss``,
-        ``constant_accuracy`` and ``constant_log_loss``, where the constant predicts the shares of
-        the labels. Two labels also have ``auc``, and ``precision`` and ``recall`` of the second at
-        probability 1/2.
+        share of targets that are at most the prediction. Labels have ``accuracy``, ``log_loss`` (a
+        probability below .001 counts as .001, unlike in scikit-learn), ``constant_accuracy`` and
+        ``constant_log_loss``, where the constant predicts the shares of the labels. Two labels also
+        have ``auc``, and ``precision`` and ``recall`` of the second at probability 1/2.
     curves : Curves or None
         For two labels; None for other models.
     confusion : ndarray of shape (K, K) or None
