@@ -2,12 +2,12 @@
 
     python -m benchmarks.extrapolation [--seeds 10]
 
-Nine tables: codes in .4 % of the rows; rows that are 5 to 25 times as long; bounded effects of
+Ten tables: codes in .4 % of the rows; rows that are 5 to 25 times as long; bounded effects of
 t(1.5) and of Cauchy columns; columns of zeros that act by being zero; a logarithmic effect of a
-lognormal column; and, following the line, normal, uniform and lognormal columns. Printed are the
-root mean squared errors of least squares on new rows, over those of the constant ("bad" tables) or
-of the fit without privacy ("good" ones): the geometric mean and the worst of the seeds. Noise is
-simulated.
+lognormal column; effects of lognormal columns that end at five widths, on a target far from zero;
+and, following the line, normal, uniform and lognormal columns. Printed are the root mean squared
+errors of least squares on new rows, over those of the constant ("bad" tables) or of the fit without
+privacy ("good" ones): the geometric mean and the worst of the seeds. Noise is simulated.
 """
 
 from __future__ import annotations
@@ -72,6 +72,14 @@ def logarithm(rng: np.random.Generator, n: int) -> tuple[Doubles, Doubles]:
     return X, y
 
 
+def ending(rng: np.random.Generator, n: int) -> tuple[Doubles, Doubles]:
+    """Effects of lognormal columns that end at five widths; the target lies far from zero."""
+    X = rng.lognormal(0, 2, (n, 4))
+    low, middle, high = np.quantile(X, [0.1, 0.5, 0.9], axis=0)
+    effects = ((X - middle) / (high - low)).clip(-5, 5)
+    return X, 300 + effects @ [1.0, 0.5, 0.5, 0.0] + 0.3 * rng.normal(size=n)
+
+
 def normal(rng: np.random.Generator, n: int) -> tuple[Doubles, Doubles]:
     """Normal columns."""
     X = rng.normal(size=(n, 5))
@@ -90,7 +98,8 @@ def lognormal(rng: np.random.Generator, n: int) -> tuple[Doubles, Doubles]:
     return X, X @ SLOPES + rng.lognormal(0, 1, n)
 
 
-BAD, GOOD = (codes, long_rows, bounded, cauchy, zeros, logarithm), (normal, uniform, lognormal)
+BAD = (codes, long_rows, bounded, cauchy, zeros, logarithm, ending)
+GOOD = (normal, uniform, lognormal)
 
 
 def main() -> None:

@@ -109,7 +109,8 @@ class ColumnSummaries:
     max_snr : the largest SNR of the mean of all histograms. Budget beyond it is not spent.
     pooling_snr : the SNR of a feature below which histograms are pooled.
     narrow : whether a nearly constant feature is described by the cell that holds it, for clipping,
-        and tails of features far from zero are measured from the median (`DISTANCES`).
+        and tails of features far from zero are measured from the median (`DISTANCES`), as those of
+        the target always are.
     cells : whether a cell that is not finite leaves its own column alone, and not its row
         (`Problem.cell_counts`). Votes are not shared then.
 
@@ -328,7 +329,8 @@ class _Search:
         count = release.votes
         clear = release.std <= rows.max() / FINE_SNR
         self._narrow = FINE if clear else COARSE
-        self._shows_tails = clear and kept and not (fixed or release.pooled)
+        told = kept or columns == _TARGET
+        self._shows_tails = clear and told and not (fixed or release.pooled)
         self._windows = [Window() for _ in range(count)]
         self._left: list[list[WindowHistogram]] = [[] for _ in range(count)]
         self._hidden = np.zeros(count, dtype=np.bool_)
@@ -408,13 +410,20 @@ class _Search:
         least = np.maximum(LEAST_DETECTED, largest * stds / self._rows)
         self._refine(np.flatnonzero(go & (summary.detected_part >= least)))
         if self._shows_tails:
-            self._measure_tails()
+            self._measure_tails(summary, halves)
 
-    def _measure_tails(self) -> None:
-        """Counts distances from the median from now on, in columns far from zero with a scale."""
+    def _measure_tails(self, summary: Summary, halves: Doubles) -> None:
+        """Counts distances from the median from now on, in columns far from zero with a scale.
+
+        ``summary`` is by the present windows, in units of their ``halves``. A target takes its
+        deviation and its tail from distances that were counted.
+        """
         found = self.found
         far = found.detected & found.scale_known & (np.abs(found.centres) > AWAY * found.scales)
         moved = np.array([window.cells is DISTANCES for window in self._windows])
+        shown = moved & summary.detected & (self._columns == _TARGET)
+        found.tails[shown] = (halves * summary.tails)[shown]
+        found.deviations[shown] = np.maximum(halves * summary.deviations, found.scales)[shown]
         for j in np.flatnonzero(far & ~moved).tolist():
             self._move(j, Window(DISTANCES, float(found.centres[j]), float(found.scales[j])))
 
