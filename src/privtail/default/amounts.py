@@ -44,7 +44,8 @@ class StartAtMeanAmount:
 
     Predicted margins are clipped. The upper end is the largest mean that the histogram allows,
     since a record with far features could have any prediction. The lower end for counts is half
-    the noise of their mean, since the deviance of a count of 1 is unbounded if none is expected.
+    the noise of their mean (without an intercept, of the mean of their histogram), since the
+    deviance of a count of 1 is unbounded if none is expected.
     For other amounts it is as far below the mean as the upper end is above it. With exposures a
     margin is the logarithm of a rate, clipped as for a row of the median exposure. Where no amount
     above zero was detected no feature is used: without a unit of the loss no gain can be seen.
@@ -71,9 +72,9 @@ class StartAtMeanAmount:
         deviation = self.mean.deviation(fit.problem) if self.mean else 0.0
         clip = amounts.clip(deviation / 2, 1.0 if whole else 0.0)
         noise = fit.tuning.sure * self._event(fit.problem).std / fit.problem.n
-        mean = amounts.mean or max(noise / 2, 1 / fit.problem.n)
+        least, w = max(noise / 2, 1 / fit.problem.n), np.zeros_like(fit.w)
+        mean = amounts.mean or least
         top = amounts.largest_mean(mean, noise, clip, whole=whole)
-        least, w = 0.0, np.zeros_like(fit.w)
         if self.mean:
             least = max(clip * deviation / 4, (1.0 if whole else clip) / fit.problem.n)
             if exposures is None:
@@ -88,7 +89,7 @@ class StartAtMeanAmount:
         ends = _margin_ends(mean, top) if fit.curator.budget.private else _ENDLESS
         lowest = ends[0]
         if whole:
-            lowest = min(math.log(least), ends[1]) if least else -math.inf
+            lowest = min(math.log(least), ends[1])
         usual = math.log(exposures.median) if exposures else 0.0
         fit.margin_range = lowest - usual, ends[1] - usual
         given = cast(AmountLoss, fit.given_loss)

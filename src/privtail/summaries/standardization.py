@@ -96,13 +96,15 @@ class Standardization:
         """From a summary of the features, and of the target if it has d + 1 columns.
 
         A feature is not used if only zeros were detected; with an intercept also if only one value
-        was. Features are not centred if they are sparse, or if there is no intercept.
+        was. Features are not centred if they are sparse, or if there is no intercept. Their scale
+        is then at least the size of their median: in units of their spread they would hide others.
         """
         d = problem.d
         unused = summary.only_zeros | (summary.single & problem.intercept)
         scales = np.where(unused, UNUSED, summary.scales)[:d]
         centres = np.where(summary.detected, summary.centres, 0.0)[:d]
         if sparse or not problem.intercept:
+            scales = np.where(scales < UNUSED, np.maximum(scales, np.abs(centres)), scales)
             centres = np.zeros(d)
         numeric = len(summary.scales) > d
         target = Target.of(summary, d, intercept=problem.intercept) if numeric else Target()
