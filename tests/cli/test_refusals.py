@@ -364,8 +364,11 @@ def test_advice_can_be_pasted_whatever_the_names(shell, table):
         (("verify", "a.json", "b.json"), "no place for 'b.json'. Run the command once for each"),
         (("mean", "--epsilon"), "The option --epsilon needs a value after it."),
         (("fit", "--force=3"), "The option --force takes no value."),
-        (("fit", "--epsilon", "one"), "--epsilon must be a number."),
-        (("quantile", "--level", ".5,.9"), "--level must be a number. Repeat the option for each"),
+        (("fit", "--epsilon", "one"), "--epsilon must be a number such as 0.5."),
+        (
+            ("quantile", "--level", ".5,.9"),
+            "--level must be a number such as 0.5. Repeat the option for each",
+        ),
         (("fit", "--max-rows", "1.5"), "--max-rows must be a whole number."),
         (("export", "--to", "onnx"), "--to must be one of sql, python; got 'onnx'."),
         (("fit", "--model", "lgistic"), "got 'lgistic'. Is logistic meant?"),

@@ -683,3 +683,13 @@ def test_a_score_or_column_that_is_not_there_is_answered_with_those_that_are(lab
     summary = privtail.summarize(pd.DataFrame({"loan": X[:, 0]}), epsilon=5.0, **QUIET)
     with pytest.raises(KeyError, match=r"no column 'lone'\. Is 'loan' meant"):
         summary["lone"]
+
+
+def test_two_models_that_agree_are_said_to_be_hidden_by_noise() -> None:
+    X = np.random.default_rng(0).normal(size=(2_000, 2))
+    model = LinearRegression().fit(X, X[:, 0])
+    found = compare(
+        model, model, X, X[:, 1], epsilon=1, trusted_rowwise=True, noise="simulated", random_state=0
+    )
+    assert found.difference.high == np.inf
+    assert "cannot be told apart" in str(found)

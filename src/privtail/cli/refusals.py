@@ -18,7 +18,7 @@ _UsageError: Any = typer.BadParameter.__bases__[0]
 
 _KINDS = (
     (r"valid (integer|int\b)", "a whole number"),
-    (r"valid (number|float)", "a number"),
+    (r"valid (number|float)", "a number such as 0.5"),
     (r"valid boolean", "true or false"),
 )  # fmt: skip
 """How Typer and its parts name a kind of value, and what it is."""

@@ -32,6 +32,11 @@ from privtail.views import Row, numbers
 
 HALF = ClampedMean(0.5)
 DIFFERENCE = "difference of the mean losses, first less second"
+OPEN = (
+    "Nothing bounds the difference on one side or both, because noise may hide rows in which the "
+    "losses differ. Models that agree in nearly all rows cannot be told apart. For others use more "
+    "rows or a larger epsilon."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +202,8 @@ def compare(
         difference, std, statement = _of_labels(one, other, X, y, classes, promised, confidence)
     better: Literal["first", "second"] = "first" if difference.value < 0 else "second"
     p_value = float(ndtr(-abs(difference.value) / std)) if 0 < std < math.inf else 0.5
-    notes = () if promised.groups is None else (PERSONS,)
+    open_ended = not math.isfinite(difference.high - difference.low)
+    notes = (OPEN,) * open_ended + (PERSONS,) * (promised.groups is not None)
     return Comparison(difference, better, p_value, statement, notes)
 
 
