@@ -97,7 +97,7 @@ class Noisy:
             return Estimate(math.nan, 0.0, math.inf)
         counts = table.sum(axis=1)
         extra = self.z**2 / 2 if self.sampled else 0.0  # of the score interval of a Poisson mean
-        variance = self.std**2 * table.shape[1] + extra / 2 + 0 * counts
+        variance = self.std**2 * table.shape[1] + extra / 2
         reach = self.z * np.sqrt(variance + (np.maximum(counts, 0.0) if self.sampled else 0.0))
         ways = np.linspace(counts + extra - reach, counts + extra + reach, STEPS)
         shown = np.where(ways[0] > 0, counts, 0.0)
