@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -241,8 +243,9 @@ def test_ranges_that_mean_nothing_are_refused(written, ranges):
         Model.from_json(written.to_json() | {"feature_range": ranges})
 
 
+@pytest.mark.parametrize("drop", [None, {"s": "M"}])
 @pytest.mark.parametrize("others", [0, 30])
-def test_a_category_that_all_rows_hold_is_not_used(others):
+def test_a_category_that_all_rows_hold_is_not_used(others, drop):
     """Noise moved up to 5 log odds from the intercept to its slope: rows of other levels got these.
 
     With 30 other rows noise lets a fit use it less than once in 300 times: all of these 5 pass with
@@ -252,11 +255,26 @@ def test_a_category_that_all_rows_hold_is_not_used(others):
     x = rng.normal(size=6_000)
     frame = pd.DataFrame({"x": x, "s": np.where(np.arange(6_000) < others, "M", "F")})
     labels = rng.random(6_000) < 1 / (1 + np.exp(-x - 1))
-    declared = {"classes": [False, True], "categories": {"s": ["F", "M"]}}
+    declared = {"classes": [False, True], "categories": {"s": ["F", "M"]}, "drop": drop}
     for seed in range(5):
         model = fitted(DPLogisticRegression, frame, labels, seed, **declared)
         assert model.coef_[0, 1] == 0
         assert model.coef_[0, 0] > 0.5
+        assert model.intercept_[0] == pytest.approx(1, abs=0.5)
+
+
+def test_the_indicator_of_a_number_that_nearly_all_rows_miss_is_not_used():
+    """Rows that have this number, and that noise hides, do not get a slope that is noise."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=6_000), "dose": math.nan})
+    frame.loc[:29, "dose"] = rng.normal(size=30)
+    labels = rng.random(6_000) < 1 / (1 + np.exp(-frame["x"].to_numpy() - 1))
+    for seed in range(5):
+        model = fitted(
+            DPLogisticRegression, frame, labels, seed, classes=[False, True], missing="indicator"
+        )
+        slopes = dict(zip(model.get_feature_names_out(), model.coef_[0], strict=True))
+        assert slopes["dose=missing"] == 0
         assert model.intercept_[0] == pytest.approx(1, abs=0.5)
 
 

@@ -103,7 +103,7 @@ class Part:
         source = self.source
         if isinstance(source, Product):
             return source.left.exclusive and source.right.exclusive
-        return isinstance(source, Levels | Bins)
+        return isinstance(source, Levels | Bins | Gap)
 
     @property
     def categorical(self) -> bool:
@@ -144,9 +144,9 @@ class Design:
 
     @functools.cached_property
     def categories(self) -> tuple[tuple[int, ...], ...]:
-        """Places of the features of each category, bins or cross of these, of two or more."""
+        """Places of the features of each category, bins, cross of these, or missing number."""
         placed = ((part, tuple(places)) for part, places in self.placed())
-        return tuple(places for part, places in placed if part.exclusive and len(places) > 1)
+        return tuple(places for part, places in placed if part.exclusive and places)
 
     @functools.cached_property
     def optional(self) -> tuple[int, ...]:

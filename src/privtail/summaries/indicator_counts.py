@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -60,11 +61,12 @@ class IndicatorCounts:
         """
         problem = batch.problem
         found, counted = np.ones(problem.d, np.bool_), _counted(problem)
+        levels = list(itertools.chain(*problem.categories)) if problem.intercept else []
         for one, noise in zip(counted, self._noises(counted), strict=True):
             answer = batch.cell_counts(one.columns, [one.edge], one.by)
             counts = answer.release(noise).reshape(-1, 2)[:, 1]
             least = deviations * noise.event(answer.sensitivity).std
-            most = problem.n - 2 * least if one.by and problem.intercept else math.inf
+            most = np.where(np.isin(one.indicators, levels), problem.n - 2 * least, math.inf)
             found[list(one.indicators)] = (counts > least) & (counts < most)
         return found
 
@@ -78,7 +80,8 @@ class IndicatorCounts:
 
 
 def _counted(problem: Problem) -> list[Counted]:
-    """Each category, and all indicators of no category, such as those of a spline."""
-    others = tuple(sorted(set(problem.indicators).difference(*problem.categories)))
-    categories = [Counted(levels, levels[:1], -1.0, (levels,)) for levels in problem.categories]
+    """Each category of two levels or more, and all other indicators, such as those of a spline."""
+    several = [levels for levels in problem.categories if len(levels) > 1]
+    others = tuple(sorted(set(problem.indicators).difference(*several)))
+    categories = [Counted(levels, levels[:1], -1.0, (levels,)) for levels in several]
     return categories + [Counted(others, others, 0.25)] * bool(others)
