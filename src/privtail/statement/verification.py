@@ -26,6 +26,11 @@ from privtail.trusted.events import (
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import PoissonBatches
 
+CLOSE, LOOSE = 1e-6, 1e-3
+"""How far written numbers may lie from those of the releases; an epsilon may be more by `LOOSE`.
+
+Another version may prove a slightly smaller epsilon of the same releases.
+"""
 NEEDED = "a model, an evaluation, a statement or another result that privtail wrote"
 
 
@@ -201,21 +206,25 @@ def _edited(statement: Statement, content: Mapping[str, Any]) -> list[str]:
     written = content.get("spent")
     for name, value in statement.recomputed().items():
         said = written.get(name, math.nan) if isinstance(written, Mapping) else math.nan
-        if name != "accountant" and not _covers(said, value):
+        above = LOOSE if name == "epsilon" else CLOSE
+        if name != "accountant" and not _agrees(said, value, above):
             problems.append(
                 f"Edited number: spent {name} is {brief(said)}, the releases give {value!r}."
             )
     return problems
 
 
-def _covers(said: object, value: object) -> bool:
-    """Whether a written number is not below the recomputed one. None claims nothing."""
+def _agrees(said: object, value: object, above: float) -> bool:
+    """Whether a written number is the recomputed one, or a little more. None claims nothing.
+
+    A number that is more belongs to other releases: some are missing here, or had less noise.
+    """
     if said is None:
         return True
     claim, truth = from_number(said), from_number(value)
     if isinstance(claim, bool) or not isinstance(claim, int | float):
         return False
-    return isinstance(truth, float) and claim >= truth * (1 - 1e-6)
+    return isinstance(truth, float) and truth * (1 - CLOSE) <= claim <= truth * (1 + above)
 
 
 def underived(statement: Statement) -> Iterable[str]:
@@ -238,6 +247,8 @@ def _underived(problem: Problem, r: Round, event: Event, rows: int) -> Iterable[
         of_law = 1.0 if event.law == "smooth_gaussian" else float(rows)
         if (event.radius, event.diameter) != (of_law, of_law):
             yield f"radius and diameter must be {of_law!r}"
+        if event.law == "best_trial" and (event.coordinates, event.unit) != (1, 1.0):
+            yield "a search has one coordinate, of unit 1"
         if event.law == "smooth_gaussian" and rows > 1:
             yield "sample and aggregate protects one row"
         return
