@@ -45,10 +45,10 @@ class StartAtMeanAmount:
     Predicted margins are clipped. The upper end is the largest mean that the histogram allows,
     since a record with far features could have any prediction. The lower end for counts is half
     the noise of their mean (without an intercept, of the mean of their histogram), since the
-    deviance of a count of 1 is unbounded if none is expected.
-    For other amounts it is as far below the mean as the upper end is above it. With exposures a
-    margin is the logarithm of a rate, clipped as for a row of the median exposure. Where no amount
-    above zero was detected no feature is used: without a unit of the loss no gain can be seen.
+    deviance of a count of 1 is unbounded if none is expected. For other amounts it is as far below
+    the mean as the upper end is above it. With exposures a margin is the logarithm of a rate,
+    clipped as for a row of the median exposure. No feature is used if no amount above zero was
+    detected, because the loss then has no unit.
 
     Parameters
     ----------

@@ -30,14 +30,14 @@ class SummarizeColumns:
         return self.summaries.plan(self.noise.multiplier, problem, None if self.features else 0)
 
     def finds_target(self, problem: Problem) -> bool:
-        """Whether the noise is small enough for the scale of a numeric target."""
+        """Whether noise does not hide the scale of a numeric target; True for other targets."""
         return self.noise.multiplier <= self.summaries.max_noise_for_target(problem)
 
     def run(self, fit: Fit) -> None:
         columns = None if self.features else ()
         found = self.summaries.run(fit.curator, self.noise.multiplier, columns)
         if not self.features:
-            # at this noise a count of all rows is one standard deviation
+            # noise whose standard deviation is a count of all rows
             all_rows = LOCATING_SNR * self.summaries.max_noise_for_target(fit.problem, 0)
             fit.target_doubtful = self.noise.multiplier * fit.tuning.sure > all_rows
             scales = np.append(fit.summary.scales, found.scales[fit.problem.d :])

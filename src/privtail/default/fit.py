@@ -142,7 +142,7 @@ class Fit:
         self.standard = Standardization.of(self.summary, self.problem, sparse=self.curator.sparse)
 
     def standardize(self, summary: Summary) -> None:
-        """Standardize columns, with `tail_adjusted` scales."""
+        """Standardize columns. Features are not centred if sparse or if there is no intercept."""
         self.summary = summary
         sizes = summary.widths if self.has_labels else summary.deviations
         summary = tail_adjusted(summary, sizes, self.tuning.heavy_tail_ratio, self.problem.d)
@@ -155,7 +155,7 @@ class Fit:
         return self.curator.problem
 
     def ranges(self, reach: float | None = None) -> Doubles:
-        """(columns, 2) ranges to which columns are clipped, with ``reach`` in place of that chosen.
+        """(columns, 2) ranges to which columns are clipped; ``reach`` replaces `Fit.reach`.
 
         Noise hides tails, so the range of a target has at least `Tuning.sure` deviations on both
         sides, times ``reach`` if that is below 1.
@@ -168,7 +168,7 @@ class Fit:
         return found
 
     def prediction_ranges(self, reach: float | None = None) -> PredictionRanges:
-        """The same for predictions: ranges of the standardized features, and of the margins."""
+        """The ranges to which standardized features and margins are clipped in predictions."""
         ranges, d = self.ranges(reach), self.problem.d
         margins = ranges[d] if len(ranges) > d else self.margin_range
         return PredictionRanges.of(self.standard.ranges(ranges[:d], self.problem), margins)

@@ -115,13 +115,13 @@ class FitIntercept(InterceptStage):
 
     The descent clips residuals, so its intercept is closer to a median. The new intercept is that
     of the intercept-only model, less the slopes times the released means of the features, plus the
-    mean residual that this leaves. Residuals are clipped where the bias of clipping is the noise.
+    mean residual that this leaves. Clipping has a bias, which equals the noise here.
     If the target is mostly zero, noise hides the tail of the residuals, and the tail of the target
     decides. Predictions are clipped, or a few rows with codes would move the mean. The
     intercept-only model moves by the same amount m, so that the acceptance test measures the gain
-    of the slopes alone. If that model is returned, it has moved by s^2 / m at most, where s is the
-    noise of the released target mean (positive-part James-Stein estimator of Green and Strawderman
-    1991, for an unbiased and a biased mean).
+    of the slopes alone. If that model is returned, the move is m, or s^2 / m if |m| exceeds the
+    noise s of the released target mean (positive-part James-Stein estimator of Green and
+    Strawderman 1991, for an unbiased and a biased mean).
     """
 
     def run(self, fit: Fit) -> None:

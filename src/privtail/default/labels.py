@@ -37,10 +37,10 @@ Doubles = NDArray[np.float64]
 class CountLabels:
     """Releases the counts of the labels. The intercept-only model predicts their frequencies.
 
-    If all rows may count, counts move by equal numbers until they add up to n. The release cannot
-    tell a probability below the noise of a count over n from 0: log-odds of two labels end there.
-    Margins of K labels end at half of that below zero and at 1 - 1 / K of it above, the margin of a
-    label that is so far from all others, or at the margin of this model.
+    If all rows may count, counts move by equal numbers until they add up to n. A probability below
+    p, the noise of a count over n, is not told from 0: log-odds of two labels end at L = -log p.
+    Margins of K labels end at -L / 2 and at L (1 - 1 / K), where a label is L above all others.
+    If the margin of this model is farther out, they end there.
 
     **Privacy.** One Gaussian release of a histogram of l2 sensitivity sqrt 2.
     """
@@ -157,8 +157,8 @@ def label_decision(
 
     Margins are multiplied by the factor of `best_factor`. Whole margins, cut at the ends of the
     last candidate, are taken instead if they likely gain more. If no gain is significant, the
-    factor is that of the first candidate. Margins are cut by `_cut`, unless whole ones gain
-    significantly, and at the ends of the last candidate if whole ones likely gain less there.
+    factor is that of the first candidate. `_shorten` cuts margins unless whole ones gain
+    significantly. The ends of the last candidate also cut them if it likely gains more.
 
     Slopes are kept if gains are significant together, or if the first and the largest other one are
     likely. If labels are ``even`` (about equally frequent), the base predicts by chance. Slopes are
@@ -187,14 +187,14 @@ def label_decision(
         factor, std = first.factor, 0.0
     decision = Decision(kept, significant, (near, far), factor, std)
     if ends == whole.ends and gains[1] <= tuning.significant * deviation:
-        decision, reach = _cut(decision, first, gains, typical, middle, tuning, weight)
+        decision, reach = _shorten(decision, first, gains, typical, middle, tuning, weight)
         ends = tuple(np.clip(middle + reach, *ends).tolist())
     if gains[2] > gains[1] + tuning.likely * deviation:
         ends = tuple(np.clip(ends, *cut.ends).tolist())
     return decision, ends
 
 
-def _cut(
+def _shorten(
     decision: Decision, first: Candidate, gains: Doubles, typical: float, middle: float,
     tuning: Tuning, weight: float,
 ) -> tuple[Decision, Doubles]:  # fmt: skip

@@ -146,7 +146,7 @@ class ModelStages:
         )
 
     def _amount_start(self, problem: Problem) -> Weighted:
-        """A histogram of the amounts and, with an intercept, their mean, of half the weight."""
+        """A histogram of the amounts and, with an intercept, their mean for half its weight."""
         weight = self.tuning.column_summaries
         weights = [weight, weight / 2][: 1 + problem.intercept]
         moves = self.tuning.intercept_moves if problem.exposure else 1
@@ -159,7 +159,7 @@ class ModelStages:
         return Weighted(sum(weights), stage)
 
     def _selection(self, problem: Problem) -> Weighted:
-        """For numbers a median of the target; selection; summaries of the selected features."""
+        """For numbers, a median of the target. Then a selection, and summaries of its features."""
         tuning, most, moves = self.tuning, self.sparsity or problem.d, self.tuning.intercept_moves
         weights = [tuning.screening, tuning.column_summaries / 2]
         if self.targets == "real" and problem.intercept:

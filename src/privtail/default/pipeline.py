@@ -1,11 +1,11 @@
 """The default, ``algorithm="auto"``: the stages of a fit, and the budget fraction of each.
 
-`ScaledDescent.choose_stages` chooses the stages from public numbers: n, d, the kind of the target
-and the noise multiplier. `plan` lists their releases, and `run` makes them. To read the default,
-begin with `choose_stages`. Then read the lists of stages in `ModelStages`, for numbers, amounts and
-labels. Each entry is a stage with its budget weight (`Tuning`). ``report_["reasons"]`` says why a
-fit returned a constant (`finish._reasons`): most often `Accept` or `AcceptLabels` found no gain.
-All releases and the cost of each stage are in ``model.plan(n, d)``.
+Begin with `ScaledDescent.choose_stages`. It chooses the stages from public numbers: n, d, the kind
+of the target and the noise multiplier. `plan` lists their releases, and `run` makes them. Then read
+the lists of stages in `ModelStages`, for numbers, amounts and labels. Each entry is a stage with
+its budget weight (`Tuning`). ``report_["reasons"]`` says why a fit returned a constant
+(`finish._reasons`): most often `Accept` or `AcceptLabels` found no gain. All releases and the cost
+of each stage are in ``model.plan(n, d)``.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ class ScaledDescent(ModelStages):
     clipped, preconditioned gradients of standardized features begins at the intercept-only model.
     An acceptance test then keeps its slopes or sets them to zero.
 
-    There are three regimes. "few features": features are selected first, if the relative noise of a
-    gradient exceeds `Tuning.max_relative_noise`. "intercept only": no slopes are fitted, if the
-    budget is too small for the scale of a target (never for amounts). "all features": otherwise.
+    There are three regimes. "few features": features are selected first, as ``sparsity`` asks, or
+    because a gradient over many features has a large relative noise (not for counts and amounts).
+    "intercept only": no slopes are fitted, because noise would hide the scale of a numeric target
+    or the counts of labels. It needs an intercept. "all features": otherwise.
 
     Parameters
     ----------
@@ -65,8 +66,9 @@ class ScaledDescent(ModelStages):
     **Privacy.** Gaussian releases of histograms of l2 sensitivity sqrt(2 d) (features; sqrt 2 where
     each record votes for one of them) and sqrt 2 (target, labels, residuals), of counts of a
     category (sqrt 2) or of k other indicators (sqrt(2 k)), of second moments of rows of length R
-    (sqrt 2 R^2 / n), of gradients (2 threshold R / n), and of means of few numbers. Composition is
-    exact (Gaussian DP). A selection is one noisy top-k, composed by its bounded range.
+    (sqrt 2 R^2 / n), of gradients (2 threshold R / n), and of means of few numbers. These are for
+    one replaced row; all are times `Problem.max_rows` for persons. Composition is exact (Gaussian
+    DP). A selection is one noisy top-k, composed by its bounded range.
 
     **Utility.** None proved; measured in ``benchmarks/accuracy.py``.
     """
@@ -134,11 +136,7 @@ class ScaledDescent(ModelStages):
         return regime, stages
 
     def _selects_features(self, stages: Stages, problem: Problem) -> bool:
-        """Whether a stage selects features.
-
-        It does if ``sparsity`` asks for it. Except for counts and amounts, it also does if there
-        are many features and a gradient over all of them has a large relative noise.
-        """
+        """Whether a stage selects features, if noise does not hide the target."""
         if self.sparsity is not None:
             return self.sparsity < problem.d
         tuning = self.tuning
@@ -151,7 +149,7 @@ class ScaledDescent(ModelStages):
 
 
 def _finds_target(stages: Stages, problem: Problem) -> bool:
-    """Whether the noise is small enough for the scale, or the label counts, of the target."""
+    """Whether the noise hides neither the scale of a numeric target nor the counts of labels."""
     return all(
         stage.finds_target(problem)
         for stage in stages

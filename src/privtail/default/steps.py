@@ -43,7 +43,8 @@ LONGEST = 2.0**10
 class DropRare:
     """Counts the rows of each declared indicator, such as a category.
 
-    An indicator is not used from now on if noise may hide all of its rows.
+    An indicator is not used from now on if noise may hide all of its rows. With an intercept, a
+    category is not used either if noise may hide the rows that do not hold it.
     """
 
     counts: IndicatorCounts
@@ -152,10 +153,11 @@ class Descend:
     def threshold(self, fit: Fit) -> float:
         """The clipping threshold of residuals (of the derivative of the loss).
 
-        Before the residual histogram it is a quantile (1 - `_clipped_fraction`) of Gaussian ones of
-        the target's scale; for labels, the largest derivative at the intercept-only model; with a
-        kink, the largest derivative. Then it is the upper edge of the cell with that quantile of
-        nonzero residuals (a higher one for rare labels), or the threshold before if that is lower.
+        Before the residual histogram it is the quantile 1 - f (`_clipped_fraction`) of Gaussian
+        residuals of the target's scale. For labels it is the largest derivative at the
+        intercept-only model; with a kink, the largest of all. Afterwards it is the upper edge of
+        the cell with the quantile 1 - f of nonzero residuals (a higher one for rare labels), or the
+        threshold before if that is lower.
 
         A quantile is too low where few rows carry the mean: for counts, amounts, and squares of a
         target that is mostly zero. The threshold is then at least the one at which the bias of
@@ -174,7 +176,7 @@ class Descend:
         return found
 
     def _clipped_fraction(self, fit: Fit) -> float:
-        """The fraction of the residuals that is clipped: more of them where noise is large."""
+        """The fraction f of residuals that are clipped; it is larger where noise is large."""
         relative = self.relative_noise(fit.problem) * math.sqrt(fit.problem.outputs)
         fraction = relative / (relative + fit.tuning.half_clipped_noise)
         return max(fit.tuning.clipped_fraction, fraction)

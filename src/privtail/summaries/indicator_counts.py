@@ -53,7 +53,7 @@ class IndicatorCounts:
         return (Round(stage="declared indicators", events=tuple(events)),)
 
     def detected(self, batch: Batch, deviations: float) -> NDArray[np.bool_]:
-        """(d,) whether an indicator has more rows than so many deviations of the noise.
+        """(d,) whether an indicator has more rows than ``deviations`` times the noise.
 
         With an intercept a level is not used either if fewer than twice as many do not hold it: its
         slope would be noise, which rows of other levels, that noise hides, do not share.
