@@ -115,7 +115,7 @@ class FitIntercept(InterceptStage):
 
     The descent clips residuals, so its intercept is closer to a median. The new intercept is that
     of the intercept-only model, less the slopes times the released means of the features, plus the
-    mean residual that this leaves. Clipping has a bias, which equals the noise here.
+    mean residual that this leaves. The clipping threshold makes the bias equal to the noise.
     If the target is mostly zero, noise hides the tail of the residuals, and the tail of the target
     decides. Predictions are clipped, or a few rows with codes would move the mean. The
     intercept-only model moves by the same amount m, so that the acceptance test measures the gain
