@@ -9,10 +9,12 @@ import pytest
 
 from privtail.default import ScaledDescent
 from privtail.default.finish import PENALIZED
+from privtail.domains import L1
 from privtail.errors import AccuracyWarning
 from privtail.inference import SlopeErrors
 from privtail.linear_model import (
     DPGammaRegressor,
+    DPGeneralizedLinearEstimator,
     DPLADRegressor,
     DPLasso,
     DPLinearRegression,
@@ -58,6 +60,22 @@ def test_a_penalty_that_leaves_no_slope_is_the_reason_for_a_constant():
     assert model.report_["reasons"] == (PENALIZED,)
     with pytest.warns(AccuracyWarning, match="The scale of the target could not be estimated"):
         DPLasso(noise="simulated", random_state=0).fit(X, np.full(4_000, 5.0))
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_penalty_that_leaves_no_slope_is_the_reason_where_labels_are_even(intercept):
+    """Slopes that are all zero are not "kept, because they likely help"."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4_000, 3))
+    labels = np.where(rng.random(4_000) < 1 / (1 + np.exp(-X[:, 0])), 1.0, -1.0)
+    model = DPGeneralizedLinearEstimator(
+        loss="logistic", domain=L1(alpha=100.0), fit_intercept=intercept, noise="simulated",
+        random_state=0,
+    )  # fmt: skip
+    with pytest.warns(AccuracyWarning, match="The penalty or the constraint sets all slopes to"):
+        model.fit(X, labels)
+    assert not model.coef_.any()
+    assert model.report_["reasons"] == (PENALIZED,)
 
 
 def test_a_constant_of_amounts_in_few_rows_may_be_too_low():

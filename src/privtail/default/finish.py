@@ -109,9 +109,10 @@ def _reasons(fit: Fit, regime: str) -> tuple[str, ...]:
         return (NO_SLOPES, *doubts, *(SUBTRACT,) * bool(doubts))
     if not fit.standard.used.any():
         return (NO_FEATURE,)
-    if fit.decision.kept:
+    sloped = bool(fit.w[: fit.problem.d].any())
+    if fit.decision.kept and sloped:
         return ()
-    penalized = fit.decision.margin_factor > 0 and not fit.w[: fit.problem.d].any()
+    penalized = fit.decision.margin_factor > 0 and not sloped
     return (NO_SCALE if target.without_scale else PENALIZED if penalized else NO_GAIN,)
 
 
