@@ -693,3 +693,26 @@ def test_two_models_that_agree_are_said_to_be_hidden_by_noise() -> None:
     )
     assert found.difference.high == np.inf
     assert "cannot be told apart" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("mean", "n", "epsilon", "score"),
+    [(0.1, 20_000, 2.0, "constant_rmse"), (0.2, 10_000, 1.0, "constant_deviance")],
+)
+def test_noise_may_hide_the_counts_above_one(mean: float, n: int, epsilon: float, score: str):
+    # Squared errors of 0, 1 and 2 lie at .01, .8 and 3.6: the second says nothing of the third.
+    # If intervals held .95, 16 or fewer of 20 would hold in .016 of the cases; noise is seeded.
+    model = DPPoissonRegressor(epsilon=math.inf).fit(np.eye(2), [mean, mean])
+    k, law = np.arange(12), [math.exp(-mean) * mean**k / math.factorial(k) for k in range(12)]
+    truth = {
+        "constant_rmse": math.sqrt(mean),
+        "constant_deviance": metrics.mean_poisson_deviance(k, np.full(12, mean), sample_weight=law),
+    }[score]
+    held = 0
+    for seed in range(20):
+        counts = np.random.default_rng(seed).poisson(mean, n)
+        found = evaluate(
+            model, np.zeros((n, 2)), counts, epsilon=epsilon, noise="simulated", random_state=seed
+        )
+        held += found[score].low <= truth <= found[score].high
+    assert held > 16

@@ -154,6 +154,28 @@ def test_the_name_of_a_column_is_no_exposure_to_predict_with():
         model.predict(X, "years")
 
 
+def test_exposures_to_predict_with_are_as_many_as_the_rows():
+    X = np.arange(40.0)[:, None]
+    model = DPPoissonRegressor(epsilon=math.inf).fit(X, np.ones(40), exposure=np.ones(40))
+    for predict in (model.predict, model.to_model().predict):
+        for rows in (X, X[:1]):
+            with pytest.raises(InvalidInput, match="Pass one number for each of these rows"):
+                predict(rows, np.ones(39))
+        np.testing.assert_array_equal(predict(X, 2.0), 2 * predict(X))
+
+
+def test_a_score_of_rates_needs_exposures():
+    X, y, years = drawn(500)
+    model = DPPoissonRegressor(epsilon=math.inf).fit(X, y, exposure=years)
+    with pytest.raises(InvalidInput, match="predicts rates: pass exposure="):
+        model.score(X, y)
+    score = model.score(X, y, exposure=years)
+    assert model.score(X, y / years, sample_weight=years) == pytest.approx(score)
+    assert model.score(X, y / years, exposure=1) == pytest.approx(
+        model.score(X, y / years, np.ones(500))
+    )
+
+
 def test_refusals_name_what_is_no_number():
     X, y, years = drawn(n=500)
     model = DPPoissonRegressor(**SIMULATED)

@@ -99,7 +99,8 @@ def _exposures(model: Model, table: TableFile, name: str) -> Any:
 
     if model.link != "log":
         raise InvalidInput(f"A {model.kind} model has no exposure: leave out --exposure.")
-    return usable_exposure(np.concatenate([np.empty((0, 1)), *table_blocks(table, [name], {})]))
+    found = np.concatenate([np.empty((0, 1)), *table_blocks(table, [name], {})])
+    return usable_exposure(found, len(found))
 
 
 def _pages(model: Model, designs: Iterable[Any], rows: int, exposures: Any = None) -> Iterator[str]:

@@ -78,7 +78,7 @@ def of_numbers(
     least = LEAST * scale / exposed if power is not None else -math.inf
     rows = predicted.errors(max(constant.value, least), scale, power)
     errors = rows.curator(**promised.options("evaluate: errors", rest))
-    found = mean_of(errors, method="clamped", doubts=False)  # `unbounded` tells them by name
+    found = mean_of(errors, method="clamped", errors=True)  # `unbounded` tells them by name
     # R2 is made of two means: both are in their intervals with this chance, or more.
     ends, both = (ends_of(found, one) for one in (confidence, (1 + confidence) / 2))
     detected = bool(mean.reliable.all())

@@ -152,7 +152,10 @@ class LogLinearRegressor(PrivateRegressor):
             If ``fit`` was not called before.
         """
         rates = super().predict(X)
-        return rates if exposure is None else np.asarray(rates * usable_exposure(exposure))
+        if exposure is None:
+            return rates
+        rates = np.asarray(rates)
+        return np.asarray(rates * usable_exposure(exposure, len(rates)))
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None
@@ -172,7 +175,7 @@ class LogLinearRegressor(PrivateRegressor):
             Weights of the rows.
         exposure : array of shape (rows,), default=None
             For how long, or how much, each row was observed. The score is then that of the rates
-            ``y / exposure``.
+            ``y / exposure``. A number counts for all rows.
 
         Returns
         -------
@@ -181,13 +184,19 @@ class LogLinearRegressor(PrivateRegressor):
         Raises
         ------
         InvalidInput
-            If the columns are not those of the fit, or cannot be used.
+            If the columns are not those of the fit, or cannot be used; if a model of rates is given
+            neither exposures nor weights.
         NotFittedError
             If ``fit`` was not called before.
         """
         if exposure is None:
+            if getattr(self, "exposure_", None) is not None and sample_weight is None:
+                raise InvalidInput(
+                    "This model predicts rates: pass exposure=, one number for each of these rows, "
+                    "or exposure=1 if the targets are rates."
+                )
             return super().score(X, y, sample_weight)
-        shares, power = usable_exposure(exposure), cast(AmountLoss, self._loss()).power
+        shares, power = usable_exposure(exposure, len(y)), cast(AmountLoss, self._loss()).power
         weights = shares ** (2 - power)
         weights = weights if sample_weight is None else weights * np.asarray(sample_weight)
         return super().score(X, np.asarray(y, dtype=np.float64) / shares, weights)

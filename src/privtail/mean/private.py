@@ -294,11 +294,11 @@ def _of_groups(table: Tabled, promised: Promised) -> MeanEstimate:
 def mean_of(
     curator: Curator, *, method: Method = "clipped", threshold: float | None = None,
     centre: ArrayLike | None = None, blocks: int | None = None, smoothing: float = 3.0,
-    doubts: bool = True,
+    errors: bool = False,
 ) -> MeanEstimate:  # fmt: skip
     """The private mean of a curator's columns, (d,); parameters as in `private_mean`.
 
-    ``doubts``: the notes of the statement count the columns that may be off by more than noise.
+    ``errors``: the columns are errors of a model (`CutRange`); no notes count the doubtful ones.
     """
     if method not in METHODS:
         raise InvalidInput(f"method must be one of {', '.join(METHODS)}, got {told(method)}.")
@@ -312,7 +312,7 @@ def mean_of(
     groups = min(GROUPS, curator.problem.n) if method == "ksu" else 1
     groups = groups if blocks is None else require_whole("blocks", blocks, 1)
     point = _centre(centre, threshold, curator)
-    return _Mean(method, threshold, point, groups, smoothing, doubts).run(curator)
+    return _Mean(method, threshold, point, groups, smoothing, errors).run(curator)
 
 
 def _as_columns(x: Any) -> tuple[bool, Any]:
@@ -353,7 +353,7 @@ class _Mean:
     centre: NDArray[np.float64]
     blocks: int
     smoothing: float
-    doubts: bool
+    errors: bool
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         stage = self._stage()
@@ -383,6 +383,7 @@ class _Mean:
         rows, price = max(1, round(part * n)), multiplier * curator.problem.max_rows / n
         scales, threshold = self._reach(found, price)
         value, std, ends = self._last(curator, multiplier, scales, threshold, found.centres, part)
+        reaches = [replace(one, errors=self.errors) for one in reaches]
         away = np.abs(value - found.centres)
         std = np.hypot(std, away * part_std / part)
         clipped = self._clipped(reaches, ends, found)
@@ -390,7 +391,7 @@ class _Mean:
             [value < found.centres, value > found.centres], NOISE_BOUND * count_std * away, 0
         )
         reliable = found.detected & np.isfinite(clipped).all(axis=0)
-        notes = _doubts(found, reliable) if self.doubts else ()
+        notes = () if self.errors else _doubts(found, reliable)
         notes += (UNSURE,) * RANGES.unsure(multiplier, curator.problem)
         lost, warned = lost_rows(part, part_std, n, OF_THESE, text=curator.from_text)
         notes += lost

@@ -259,7 +259,7 @@ class Model:
             )
         if isinstance(exposure, str):
             exposure = np.concatenate([np.empty((0, 1)), *table_blocks(data, [exposure], {})])
-        return np.asarray(answers * usable_exposure(exposure))
+        return np.asarray(answers * usable_exposure(exposure, len(answers)))
 
     def answers(self, scores: NDArray[np.float64]) -> NDArray[Any]:
         """Predictions from `decision_function`.

@@ -131,15 +131,20 @@ def probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(softmax(scores, axis=1))
 
 
-def usable_exposure(exposure: Any) -> NDArray[np.float64]:
-    """Exposures (rows,) of rows to predict; NaN where they are not positive and finite."""
+def usable_exposure(exposure: Any, rows: int) -> NDArray[np.float64]:
+    """Exposures of ``rows`` to predict, or one for all; NaN where not positive and finite."""
     if isinstance(exposure, str):
         raise InvalidInput(
             f"exposure={exposure!r} names a column. Pass its values, for example "
             f"exposure=frame[{exposure!r}]."
         )
     found = np.asarray(exposure, dtype=np.float64).reshape(-1)
-    return np.where((found > 0) & (found < np.inf), found, np.nan)
+    if len(found) not in (1, rows):
+        raise InvalidInput(
+            f"There are {rows} rows and {len(found)} exposures. Pass one number for each of these "
+            "rows, or one for all."
+        )
+    return np.broadcast_to(np.where((found > 0) & (found < np.inf), found, np.nan), (rows,))
 
 
 def expected_counts(scores: NDArray[np.float64]) -> NDArray[np.float64]:

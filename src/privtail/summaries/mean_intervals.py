@@ -155,10 +155,14 @@ class CutRange:
     its ``size``, its distance from zero, or to fall with this power from there on. Beside a spike
     they may be more than the part `HIDDEN_PART`. Then nothing bounds them.
 
+    Errors of predicted counts are lumps with gaps, and a lump before the distance shows no power:
+    the next one may lie at four times the distance.
+
     Attributes
     ----------
     distance : where to clip.
     bounded : whether it is declared that no value lies beyond.
+    errors : whether the column holds errors of a model.
     """
 
     distance: float
@@ -169,6 +173,7 @@ class CutRange:
     _n: int = 1
     _spike: bool = False
     bounded: bool = False
+    errors: bool = False
     _times: ClassVar[float] = 2**OCTAVES
 
     @classmethod
@@ -257,9 +262,14 @@ class CutRange:
         for near in self._edges(side, end / SPAN, end * (1 - 1e-9)).tolist():
             rows, std = self._count(side, near, end, whole=True)
             sure = rows - NOISE_BOUND * std
-            if sure > most > 0:
+            if sure > most > 0 and not (self.errors and self._lump(side, near)):
                 power = max(power, math.log(sure / most) / math.log(end / near))
         return power
+
+    def _lump(self, side: int, near: float) -> bool:
+        """Whether noise explains the rows in the octave before a distance: a lump begins there."""
+        rows, std = self._count(side, near / 2, near)
+        return rows < NOISE_BOUND * std
 
     def _edges(self, side: int, near: float, far: float) -> Doubles:
         """The distances of the edges of cells on one side between two distances."""
