@@ -10,6 +10,9 @@ FILL = (
     "many are missing."
 )
 LABEL = "Nor does it if its label was not declared: compare the spelling."
+EXPOSED = (
+    "Nor does it if its exposure is not above 0, such as the logarithm of an exposure below 1."
+)
 OF_THESE = "The mean is that of the rows that count."
 
 TENTH = 0.1

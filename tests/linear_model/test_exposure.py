@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -174,6 +175,20 @@ def test_a_score_of_rates_needs_exposures():
     assert model.score(X, y / years, exposure=1) == pytest.approx(
         model.score(X, y / years, np.ones(500))
     )
+
+
+def test_logarithms_of_exposures_are_told_of():
+    X, y, years = drawn(20_000)
+    with pytest.raises(TypeError, match=r"exposure=numpy.exp\(offset\)"):
+        DPPoissonRegressor().fit(X, y, offset=np.log(years))
+    for exposure, told in ((np.minimum(np.log(years), 0), True), (None, False)):
+        model = DPPoissonRegressor(**SIMULATED)  # noise hides 20,000 lost rows in none of 1e6 fits
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(X, y if told else np.full(20_000, np.nan), exposure=exposure)
+        found = " ".join(str(one.message) for one in caught)
+        assert "Noise hides how many" in found
+        assert ("exposure is not above 0" in found) == told
 
 
 def test_refusals_name_what_is_no_number():

@@ -167,6 +167,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         for name in unknown.keys() - {"sample_weight"}:
             known = name in self.get_params(deep=False)
             mend = f" It belongs to the estimator: {type(self).__name__}({name}=...)." * known
+            mend += " Models with a log link take exposure=numpy.exp(offset)." * (name == "offset")
             raise TypeError(f"fit() got an unexpected argument {name!r}.{mend}")
         self._require_parameters()
 

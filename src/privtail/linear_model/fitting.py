@@ -25,7 +25,7 @@ from privtail.linear_model.penalties import silenced
 from privtail.linear_model.planning import FitPlan
 from privtail.linear_model.remarks import narrowed, slopeless, unmatched, unsized
 from privtail.losses import LABELS, AnyLoss, Targets
-from privtail.lost import FILL, LABEL, lost_rows
+from privtail.lost import EXPOSED, FILL, LABEL, lost_rows
 from privtail.model.predicting import Link
 from privtail.progress import progress_bar
 from privtail.published.accelerated_descent import AcceleratedDescent
@@ -379,6 +379,7 @@ class PrivateLinearModel(FittedLinearModel):
         self.feature_range_ = result.feature_range(curator.problem)
         self.fill_ = result.fill(curator.problem)
         rest = f"{LABEL} {FILL}" if loss.targets in LABELS else FILL
+        rest = f"{EXPOSED} {rest}" if curator.problem.exposure else rest
         missing, lost = lost_rows(*result.rows, curator.problem.n, rest, text=curator.from_text)
         silent = () if lost else silenced(of_slopes(domain), loss, result)
         if self.categories_:

@@ -151,7 +151,7 @@ class LogLinearRegressor(PrivateRegressor):
         NotFittedError
             If ``fit`` was not called before.
         """
-        rates = super().predict(X)
+        rates: NDArray[np.float64] = super().predict(X)
         if exposure is None:
             return rates
         rates = np.asarray(rates)
