@@ -61,7 +61,7 @@ from privtail.linear_model import (
     DPRidge,
     DPSparseRegressor,
 )
-from privtail.losses import CustomLoss, HuberLoss
+from privtail.losses import CustomLoss, HuberLoss, MultinomialLoss
 from privtail.model import Column, Model
 from privtail.trusted.accountants import cost
 from privtail.trusted.accounting.curves import GaussianDP
@@ -650,6 +650,7 @@ WRONG = [
     DPPoissonRegressor(alpha=math.inf),
     DPLogisticRegression(C=-1.0),
     DPGeneralizedLinearEstimator(loss=3),
+    DPGeneralizedLinearEstimator(loss=MultinomialLoss(classes=3), algorithm="clipped-spgd"),
     DPGeneralizedLinearEstimator(domain=3),
     DPRidge(algorithm="frank-wolfe"),
     DPLinearRegression(invalid="drop"),

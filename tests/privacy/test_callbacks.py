@@ -19,9 +19,9 @@ import pandas as pd
 import pytest
 
 from privtail.algorithms import ProximalGradient
-from privtail.errors import BudgetExceeded, NotReleased
+from privtail.errors import BudgetExceeded, IncompatibleParts, NotReleased
 from privtail.linear_model import DPGeneralizedLinearEstimator
-from privtail.losses import CustomLoss, GeneralLoss, TruncatedLoss
+from privtail.losses import CustomLoss, CutLoss, GeneralLoss, MultinomialLoss, TruncatedLoss
 from privtail.robust_means import ClippedMean
 from privtail.trusted import callbacks
 from privtail.trusted.allowance import Allowance
@@ -32,6 +32,7 @@ from privtail.trusted.losses.called import by_record
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.records.arrays import as_labels, as_numbers
 from privtail.trusted.records.dense import Dense, DenseRows
+from privtail.trusted.sampling import PoissonBatches
 
 X = np.random.default_rng(0).normal(size=(50, 2))
 ONE_STEP = ProximalGradient(steps=2, step_size=0.1, threshold=1.0)
@@ -303,3 +304,19 @@ def test_what_is_said_of_single_rows_alone_is_taken_row_by_row() -> None:
 
     x = np.arange(6.0).reshape(3, 2)
     assert np.array_equal(by_record(gradient, True, np.zeros(2), x, np.zeros(3), (2,)), x)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_a_loss_of_other_margins_is_refused_before_a_row_is_sampled(outputs: int) -> None:
+    """The attack: the error counted the rows that secret coins had sampled, after the charge."""
+    curator = Curator(X, X[:, 0], outputs=outputs, budget=Budget(math.inf, 0.1, "replace_one"))
+    batches, mean = PoissonBatches(0.5), ClippedMean(1.0)
+    events = (GaussianNoise(0.0).event(curator.problem.sampled(batches).gradient(mean)),)
+    curator.open((Round(sampling=batches, events=events),))
+    batch = next(curator.rounds(batches, 1))
+    three = MultinomialLoss(classes=3)
+    cut = CutLoss(loss=three, lowest=-1.0, highest=1.0)
+    truncated = TruncatedLoss(loss=three, bound=1.0)
+    for loss in (three, cut, truncated):
+        with pytest.raises(IncompatibleParts, match=r"^Give Curator\(outputs=\.\.\.\) the margins"):
+            batch.gradient(loss, np.zeros((2, outputs)), mean)

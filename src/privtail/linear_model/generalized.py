@@ -377,6 +377,11 @@ class DPGeneralizedLinearEstimator(PrivateRegressor):
                 'loss must be a name such as "squared", or a loss of privtail.losses, got '
                 f"{type(loss).__name__}."
             )
+        if getattr(loss, "outputs", 1) != 1:
+            raise InvalidInput(
+                f"This estimator has one margin for a row, and the loss has {loss.outputs}. Use "
+                "DPLogisticRegression(classes=[...]) for labels."
+            )
         return loss  # type: ignore[no-any-return]
 
     def _domain(self, n: int) -> Domain:

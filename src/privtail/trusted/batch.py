@@ -292,6 +292,8 @@ class Batch:
 
     def _core_loss(self, loss: AnyLoss) -> CoreLoss:
         called = callbacks.core_loss(loss)
+        if getattr(loss, "outputs", self.problem.outputs) != self.problem.outputs:
+            raise IncompatibleParts("Give Curator(outputs=...) the margins of the loss for a row.")
         if called.gradients and self._problem.exposure:
             raise IncompatibleParts(
                 "A loss of all numbers of a row has no margin to add an exposure to. Leave it out."
