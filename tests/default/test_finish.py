@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privtail.default import ScaledDescent
-from privtail.default.finish import PENALIZED
+from privtail.default.finish import HARMFUL, PENALIZED
 from privtail.domains import L1
 from privtail.errors import AccuracyWarning
 from privtail.inference import SlopeErrors
@@ -76,6 +76,19 @@ def test_a_penalty_that_leaves_no_slope_is_the_reason_where_labels_are_even(inte
         model.fit(X, labels)
     assert not model.coef_.any()
     assert model.report_["reasons"] == (PENALIZED,)
+
+
+def test_slopes_that_seem_to_harm_a_few_rows_are_not_called_insignificant():
+    """The near gain is sure, and noise makes the far gain a loss: more budget would not help."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50_000, 2))
+    y = 0.15 * X[:, 0] + rng.normal(size=50_000)
+    with pytest.warns(AccuracyWarning, match="seem to worsen a few far more"):
+        model = DPLinearRegression(epsilon=5, noise="simulated", random_state=96).fit(X, y)
+    near, far = model.report_["gain_over_noise"]
+    assert near > 50
+    assert far < -2
+    assert model.report_["reasons"] == (HARMFUL,)
 
 
 def test_a_constant_of_amounts_in_few_rows_may_be_too_low():

@@ -25,9 +25,7 @@ NO_SCALE = (
     "ends: multiply a target of such a size by a public number. It also happens where the "
     "target is far from zero compared with its spread: subtract a public typical value."
 )
-NO_SLOPES = (
-    "The budget is too small for slopes: all of it went to the intercept, and the slopes are zero."
-)
+NO_SLOPES = "The budget is too small for slopes, which are zero: all of it went to the intercept."
 NARROWED = (
     "The budget is too small to locate the target more closely than in a range of width "
     "{width:.2g}, which holds most of it. The intercept may be off by as much, and slopes "
@@ -44,6 +42,10 @@ NO_FEATURE = (
 NO_GAIN = (
     "The improvement over an intercept-only model is not significant, so the slopes are set to "
     "zero. More rows or a larger epsilon may help."
+)
+HARMFUL = (
+    "Slopes improve most predictions, but seem to worsen a few far more, so they are set to zero. "
+    "Look for codes such as -999 and for huge values. Noise alone causes this in one of 40 fits."
 )
 PENALIZED = "The penalty or the constraint sets all slopes to zero. Choose a weaker one."
 UNPROVEN = (
@@ -109,11 +111,12 @@ def _reasons(fit: Fit, regime: str) -> tuple[str, ...]:
         return (NO_SLOPES, *doubts, *(SUBTRACT,) * bool(doubts))
     if not fit.standard.used.any():
         return (NO_FEATURE,)
-    sloped = bool(fit.w[: fit.problem.d].any())
+    sloped, (near, far) = bool(fit.w[: fit.problem.d].any()), fit.decision.gains
     if fit.decision.kept and sloped:
         return ()
+    text = HARMFUL if min(near, -far) > fit.tuning.significant and not fit.has_labels else NO_GAIN
     penalized = fit.decision.margin_factor > 0 and not sloped
-    return (NO_SCALE if target.without_scale else PENALIZED if penalized else NO_GAIN,)
+    return (NO_SCALE if target.without_scale else PENALIZED if penalized else text,)
 
 
 def _imprecise(fit: Fit) -> tuple[str, ...]:
