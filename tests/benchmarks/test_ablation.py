@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +14,7 @@ from benchmarks.ablation.report import paired, summary
 from benchmarks.ablation.runner import fitted
 from benchmarks.ablation.variants import VARIANTS, changed
 from benchmarks.drawn import Drawn
+from privtail.default import Tuning
 
 
 def _rows(error: float) -> pd.DataFrame:
@@ -34,6 +38,16 @@ def test_a_ratio_is_of_geometric_means_over_seeds() -> None:
 def test_the_page_says_what_the_results_say() -> None:
     text = page.PAGE.read_text(encoding="utf-8")
     assert page.filled(text, pd.read_parquet(page.RESULTS)) == text
+
+
+def test_the_page_has_every_tuned_number_and_its_value() -> None:
+    part = page.PAGE.read_text(encoding="utf-8").split("\n## Tuned numbers\n")[1].split("<!--")[0]
+    said = [
+        pair
+        for names, values in re.findall(r"^\| (`[^|]+`) \| ([^|]+) \|", part, re.MULTILINE)
+        for pair in zip(re.findall("`(.+?)`", names), map(float, values.split(", ")), strict=True)
+    ]
+    assert said == [(field.name, field.default) for field in fields(Tuning)]
 
 
 @pytest.mark.parametrize("variant", [*VARIANTS, "steps 50 momentum 0.2"])
