@@ -16,7 +16,7 @@ from privtail.calibration import calibrated
 from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
 from privtail.describe.estimates import within
-from privtail.describe.moments import ColumnMoments, ReleasedMoments
+from privtail.describe.moments import RANGES, ColumnMoments, ReleasedMoments
 from privtail.describe.search import ColumnQuantiles, Doubles, QuantileSearch
 from privtail.describe.tabled import tabled
 from privtail.errors import AccuracyWarning, InvalidInput, warn
@@ -43,6 +43,10 @@ NOT_RELIABLE = (
     "Some numbers of {names} are not reliable: because of noise, or of a long tail that is "
     "clipped, their intervals are too wide, or have no end on one side or both. Spend more, or "
     "summarize fewer columns."
+)
+HIDDEN = (
+    "Noise may hide about {rows:,} cells of a column that lie far from all others, such as a code "
+    "for missing numbers. Mean and std do not allow for them: make codes missing first."
 )
 BEYOND = "Cells of rows beyond max_rows, or of no person, count as missing."
 
@@ -207,7 +211,7 @@ class Summary:
         facts = [x for column in self.columns.values() for x in column.values()]
         stars = [] if all(x.reliable for x in facts) else ["* not reliable: noise may hide it."]
         persons = [BEYOND] * (self.privacy_.max_rows is not None)
-        return [*stars, *said_of_left_out(self.left_out), *persons]
+        return [*stars, *said_of_left_out(self.left_out), *persons, *self.privacy_.notes]
 
     def _repr_html_(self) -> str:
         head, *rows = self.table()
@@ -248,7 +252,8 @@ def summarize(
     Intervals do not allow for rows that noise hides beyond a gap, such as those with a code for
     missing numbers. With -999 in 2 % of a normal column (139 +- 4), one of five, intervals held 7 %
     of the means at n epsilon of 1,500, 15 % at 3,000, 28 % at 6,000, 65 % at 10,000 and all at
-    20,000. Make such cells missing first: that is a fixed function of one cell.
+    20,000. Make such cells missing first: that is a fixed function of one cell. The printed table
+    and the notes of the statement say how many cells noise may hide.
 
     Parameters
     ----------
@@ -325,7 +330,8 @@ def summarize(
     warned = (NOT_RELIABLE.format(names=first_of(poor)),) if poor else ()
     for text in warned:
         warn(text, AccuracyWarning)
-    return Summary(facts, confidence, table.left_out, state(curator), warned)
+    notes = asked.notes(multiplier, problem)
+    return Summary(facts, confidence, table.left_out, state(curator, notes), warned)
 
 
 @dataclass(frozen=True)
@@ -348,6 +354,11 @@ class _Asked:
         one, other = self._parts(multiplier)
         quantiles = self._search.run(curator, one, self.columns, confidence)
         return quantiles, ColumnMoments(columns=self.columns).run(curator, other)
+
+    def notes(self, multiplier: float, problem: Problem) -> tuple[str, ...]:
+        """What histograms of this noise may hide."""
+        rows = RANGES.hides(self._parts(multiplier)[1], problem)
+        return (HIDDEN.format(rows=int(float(f"{rows:.2g}"))),) * (rows >= 2)
 
     def _parts(self, multiplier: float) -> tuple[float, float]:
         quartiles, others = math.sqrt(QUARTILE_FRACTION), math.sqrt(1 - QUARTILE_FRACTION)

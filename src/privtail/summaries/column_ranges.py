@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.summaries.column_summaries import POOLING_SNR, ColumnSummaries
-from privtail.summaries.mean_intervals import CutRange, cut_range_of
+from privtail.summaries.mean_intervals import SIGNIFICANT, CutRange, cut_range_of
 from privtail.summaries.summary import Summary
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan
@@ -72,6 +72,10 @@ class ColumnRanges:
         """Whether the noise is so large that a column may be found in the wrong place."""
         noise = self._noise(multiplier, problem)
         return noise > self._summaries.max_noise_for_features(noise, problem) * (1 + 1e-9)
+
+    def hides(self, multiplier: float, problem: Problem) -> float:
+        """How many cells of a column noise may hide that have one size, far from all others."""
+        return SIGNIFICANT * self._summaries.count_std(self._noise(multiplier, problem), problem)
 
     def _noise(self, multiplier: float, problem: Problem) -> float:
         """The noise of a single release that costs what all histograms do."""

@@ -157,6 +157,10 @@ class ColumnSummaries:
         votes = 1 if self.pooled(least, problem) else max(1, len(problem.measured))
         return problem.n / problem.max_rows / LOCATING_SNR * math.sqrt(share / votes)
 
+    def count_std(self, multiplier: float, problem: Problem) -> float:
+        """Standard deviation of the noise of a count in one histogram of a feature."""
+        return self._releases(multiplier, problem, len(problem.measured))[0].std
+
     def pooled(self, multiplier: float, problem: Problem) -> bool:
         """Whether noise is so large that each record votes for one feature only."""
         return any(
