@@ -10,12 +10,18 @@ from scipy import sparse
 from sklearn.base import clone
 
 from privtail.algorithms import (
+    FrankWolfe,
     LaplacePeeling,
+    MirrorDescent,
+    NetSearch,
     OneShotPeeling,
+    ProximalGradient,
     SparsePeeling,
     TruncatedSparseRegression,
 )
+from privtail.algorithms.bregman import Entropy
 from privtail.default import ScaledDescent
+from privtail.domains import Box, GroupLasso, L1Ball, L2Ball
 from privtail.errors import IncompatibleParts, InvalidInput
 from privtail.linear_model import (
     DPGeneralizedLinearEstimator,
@@ -187,3 +193,43 @@ def test_a_loss_that_an_algorithm_does_not_take_is_refused_before_the_charge(tab
     with pytest.raises(IncompatibleParts):
         clone(model).set_params(ledger=ledger, **spends, **SIMULATED).fit(X[:3_000], y[:3_000])
     assert ledger.entries() == ()
+
+
+CORNERS = FrankWolfe(steps=3, step_size=0.1, threshold=1.0)
+BALL = L2Ball(radius=2.0)
+ONE_STEP = ProximalGradient(steps=2, step_size=0.1, threshold=1.0)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "settings", "says"),
+    [
+        (CORNERS, {"domain": BALL}, "an intercept is in none"),
+        (
+            NetSearch(points=9, scale=1.0),
+            {"domain": BALL, "loss": "absolute"},
+            "an intercept is in none",
+        ),
+        (
+            MirrorDescent(steps=3, step_size=0.1, threshold=1.0, geometry=Entropy()),
+            {"domain": L1Ball(radius=2.0), "fit_intercept": False},
+            "Simplex",
+        ),
+        (CORNERS, {}, "Domains that fit: L2Ball"),
+        ("auto", {"domain": GroupLasso(alpha=0.1, groups=[[0, 1]])}, "such as ProximalGradient"),
+        ("catoni-descent", {"domain": GroupLasso(alpha=0.1, groups=[[0, 1]])}, "ProximalGradient"),
+        (ONE_STEP, {"domain": GroupLasso(alpha=0.1, groups=[[0, 9]])}, "features below 4"),
+        (ONE_STEP, {"domain": Box(low=[0.0, 0.0], high=[1.0, 1.0])}, "4 features"),
+    ],
+    ids=lambda part: part if isinstance(part, str) else type(part).__name__,
+)  # fmt: skip
+def test_a_domain_that_an_algorithm_cannot_use_is_refused_before_the_charge(
+    table, algorithm, settings, says
+):
+    X, y, _ = table
+    ledger = Ledger(epsilon=2.0, delta=1e-5)
+    model = DPGeneralizedLinearEstimator(algorithm=algorithm, ledger=ledger, **settings)
+    with pytest.raises((IncompatibleParts, InvalidInput), match=says):
+        model.fit(X[:300], y[:300])
+    assert ledger.entries() == ()
+    with pytest.raises((IncompatibleParts, InvalidInput), match=says):
+        model.plan(300, X.shape[1])

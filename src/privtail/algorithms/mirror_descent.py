@@ -107,6 +107,10 @@ class MirrorDescent:
         """One Gaussian release of a gradient between each pair of iterates."""
         return gradient_rounds(Everyone(), self.steps - 1, self.mean, multiplier, problem)
 
+    def suits(self, domain: Domain) -> None:
+        """Where the step of the geometry is known."""
+        self.geometry.check(domain)
+
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None, map: FeatureMap | None = None,

@@ -244,9 +244,9 @@ class GroupLasso:
 
     def scaled(self, scales: ArrayLike) -> GroupLasso:
         raise IncompatibleParts(
-            "GroupLasso has no closed form under private feature scales. Either fit without "
-            "scales, or take a domain that has one: Unconstrained, L1, L2, ElasticNet, L2Ball, "
-            "L1Ball, Box, Simplex."
+            "GroupLasso has no closed form under private feature scales. Give an algorithm that "
+            "uses none, such as ProximalGradient(steps=50, step_size=0.1, threshold=1.0), or a "
+            "domain that has one: Unconstrained, L1, L2, ElasticNet, L2Ball, L1Ball, Box, Simplex."
         )
 
     def _check(self, w: Array) -> None:

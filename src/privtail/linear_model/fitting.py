@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privtail.algorithms.protocol import Algorithm, require_loss
+from privtail.algorithms.protocol import Algorithm, require_domain, require_loss
 from privtail.algorithms.result import Result
 from privtail.calibration import calibrate
 from privtail.compilation import steady
 from privtail.default import ScaledDescent
-from privtail.domains import Domain, Slopes, Unconstrained, of_slopes, require
+from privtail.domains import Domain, Slopes, Unconstrained, of_slopes
 from privtail.errors import InvalidInput, require_whole, told
 from privtail.inference import SlopeErrors
 from privtail.linear_model.fitted import FittedLinearModel
@@ -230,7 +230,9 @@ class PrivateLinearModel(FittedLinearModel):
         self._require_parameters()  # a search plans its fits before its charge
         algorithm, budget = self._algorithm(), self._budget()
         require_loss(algorithm, self._loss(), problem)
-        require(self._domain(problem.n), *algorithm.needs, needed_by=type(algorithm).__name__)
+        domain = self._domain(problem.n)
+        domain = Slopes(domain=domain) if problem.intercept else domain
+        require_domain(algorithm, domain, problem)
         problem, make = self._releases(algorithm, problem)
         multiplier = calibrate(make, budget)
         return FitPlan(
