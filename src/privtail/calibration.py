@@ -140,6 +140,7 @@ def _out_of_reach(floor: float, budget: Budget) -> BudgetExceeded:
     return BudgetExceeded(
         f"No amount of noise meets epsilon={budget.epsilon:g}, delta={budget.delta:g}: with almost "
         f"infinite noise the plan still costs epsilon={floor:.4g}. Likely causes: an event of "
-        "fixed cost (label discovery: raise its noise, lower its delta, or declare the labels), or "
-        "a delta too small to certify. Raise the budget or drop that event."
+        "fixed cost (label discovery: raise its noise, lower its delta, or declare the labels; "
+        "noise in proportion to a smooth sensitivity: lower its smoothness), or a delta too small "
+        "to certify. Raise the budget or drop that event."
     )

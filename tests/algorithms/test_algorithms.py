@@ -39,14 +39,19 @@ from privtail.algorithms import (
 )
 from privtail.default import AUTO, ScaledDescent
 from privtail.domains import L1, L2Ball, Unconstrained
-from privtail.errors import BudgetExceeded, IncompatibleParts, UnsupportedAccounting
+from privtail.errors import (
+    BudgetExceeded,
+    IncompatibleParts,
+    InvalidInput,
+    UnsupportedAccounting,
+)
 from privtail.published import NAMES
-from privtail.published.names import OBJECTS
+from privtail.published.names import OBJECTS, named
 from privtail.robust_means import ClampedMean, ClippedMean, SmoothedCatoniMean, TruncatedMean
 from privtail.table_files import passes as announced
 from privtail.trusted import partitions
 from privtail.trusted.accountants import cost
-from privtail.trusted.budget import NEIGHBOURS
+from privtail.trusted.budget import NEIGHBOURS, Budget
 from privtail.trusted.events import SMOOTH, Round, plan_to_json
 from privtail.trusted.files import formats
 from privtail.trusted.ledger import Ledger
@@ -465,3 +470,80 @@ def test_without_privacy_it_is_plain_descent(watched, make_problem, name, kind, 
     link = expit if kind == "logistic" else (lambda margin: margin)
     expected = chosen(descend(X, y, link, 8, step, prox), watched.picks)
     assert np.abs(w[:, 0] - expected).max() < 1e-6
+
+
+# --- parameters that no paper speaks of ---------------------------------------------------------
+
+WRONG = {
+    "steps": (0, -1, 2.5, True),
+    "rows": (0,),
+    "points": (0,),
+    "blocks": (0,),
+    "sparsity": (0,),
+    "step_size": (0.0, -1.0, math.nan, math.inf, "0.1"),
+    "threshold": (0.0, -1.0, math.nan),
+    "scale": (0.0, math.nan),
+    "truncation": (0.0, math.inf),
+    "radius": (-1.0, math.nan),
+    "decay": (-0.5, math.inf),
+    "mean": (1.0,),
+    "peeling": (3,),
+}
+
+
+@every_algorithm
+def test_a_parameter_out_of_its_range_is_refused_when_the_algorithm_is_made(algorithm):
+    if isinstance(algorithm, ScaledDescent):
+        return
+    names = [field.name for field in fields(algorithm) if field.name in WRONG]
+    assert names
+    for name in names:
+        for wrong in WRONG[name]:
+            with pytest.raises((InvalidInput, IncompatibleParts), match=f"^{name} must be"):
+                replace(algorithm, **{name: wrong})
+
+
+@pytest.mark.parametrize("kind", [FrankWolfe, FrankWolfeCorners])
+def test_no_step_of_frank_wolfe_leaves_the_domain(kind):
+    kind(steps=2, step_size=1.0, threshold=1.0)
+    with pytest.raises(InvalidInput, match="step_size must be at most 1"):
+        kind(steps=2, step_size=1.5, threshold=1.0)
+
+
+BUDGET = Budget(1.0, 1e-6)
+CATONI = {"second_moment": 1.0, "curvature": 1.0}
+HOLLAND = {"batch": 10, "second_moment": 1.0, "step_size": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: CatoniDescent.from_theory(0, 3, BUDGET, **CATONI), "n must be a whole number"),
+        (lambda: CatoniDescent.from_theory(9, 3, BUDGET, second_moment=-1.0, curvature=1.0),
+         "second_moment must be positive"),
+        (lambda: CatoniDescent.from_theory(9, 3, BUDGET, **CATONI, failure_probability=2.0),
+         "failure_probability must lie between 0 and 1"),
+        (lambda: CatoniDescent.from_theory(9, 3, BUDGET, **CATONI, strong_convexity=2.0),
+         "strong_convexity must be at most curvature"),
+        (lambda: CatoniDescent.from_theory(9, 3, BUDGET, **CATONI, batch=10), "Leave it out"),
+        (lambda: StochasticProximalGradient.holland(99, Budget(1.0), **HOLLAND), "delta > 0"),
+        (lambda: StochasticProximalGradient.kamath(99, 3, Budget(1.0), step_size=0.1, batch=10),
+         "delta > 0"),
+        (lambda: StochasticProximalGradient.clipped(99, batch=0, threshold=1.0, step_size=0.1),
+         "batch must be a whole number"),
+        (lambda: named("net-search", BUDGET, 1.0, targets="real"),
+         r"algorithm=NetSearch\(\.\.\.\); help"),
+    ],
+)  # fmt: skip
+def test_a_preset_says_which_number_its_theorem_does_not_allow(make, says):
+    with pytest.raises(InvalidInput, match=says):
+        make()
+
+
+@pytest.mark.parametrize("kind", [LaplacePeeling, OneShotPeeling])
+def test_no_more_slopes_are_kept_than_there_are(kind):
+    peeling = kind(sparsity=4)
+    algorithm = SparsePeeling(mean=ClippedMean(1.0), steps=2, step_size=0.1, peeling=peeling)
+    with pytest.raises(InvalidInput, match="Use sparsity=3 or less"):
+        algorithm.plan(1.0, Problem(n=100, d=3, intercept=True))
+    assert algorithm.plan(1.0, Problem(n=100, d=4, intercept=True))

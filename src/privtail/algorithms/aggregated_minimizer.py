@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtail.algorithms.approximate import require_approximate
+from privtail.algorithms.parameters import Checked, preset
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts, InvalidInput
@@ -40,7 +41,7 @@ def suggested_smoothness(epsilon: float, delta: float, size: int) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AggregatedMinimizer:
+class AggregatedMinimizer(Checked):
     """Heavy-tailed private stochastic convex optimization from many small minimizers.
 
     Wang, Xiao, Devadas, Xu, "On differentially private stochastic convex optimization with
@@ -112,6 +113,7 @@ class AggregatedMinimizer:
     needs: ClassVar[tuple[str, ...]] = ("prox",)
 
     @classmethod
+    @preset
     def from_theory(cls, n: int, d: int, budget: Budget, *, radius: float) -> Self:
         """Line 1's smoothness, and parts enough for it to take Lambda to a hundredth of itself.
 

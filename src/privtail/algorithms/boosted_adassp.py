@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtail.algorithms.approximate import require_approximate
+from privtail.algorithms.parameters import Checked, preset
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts
@@ -28,7 +29,7 @@ Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class BoostedAdaSSP:
+class BoostedAdaSSP(Checked):
     """AdaSSP (Wang 2018) that is fitted again and again to clipped residuals.
 
     Tang, Aydore, Kearns, Rho, Roth, Wang, Wang, Wu, "Improved differentially private regression via
@@ -96,6 +97,7 @@ class BoostedAdaSSP:
     needs: ClassVar[tuple[str, ...]] = ("project",)
 
     @classmethod
+    @preset
     def from_theory(
         cls, n: int, d: int, budget: Budget, *, radius: float = 1.0, threshold: float = 1.0
     ) -> Self:

@@ -10,8 +10,10 @@ from numpy.typing import ArrayLike
 
 from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.gradient_rounds import gradient_rounds
+from privtail.algorithms.parameters import Checked, preset
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
+from privtail.errors import InvalidInput
 from privtail.losses import AnyLoss
 from privtail.robust_means import SmoothedCatoniMean
 from privtail.trusted.budget import Budget
@@ -24,7 +26,7 @@ from privtail.trusted.sampling import Everyone, PoissonBatches, Sampling
 
 
 @dataclass(frozen=True, kw_only=True)
-class CatoniDescent:
+class CatoniDescent(Checked):
     """Heavy-tailed private stochastic convex optimization with known second moments.
 
     Wang, Xiao, Devadas, Xu, "On differentially private stochastic convex optimization with
@@ -94,6 +96,7 @@ class CatoniDescent:
     needs: ClassVar[tuple[str, ...]] = ("prox",)
 
     @classmethod
+    @preset
     def from_theory(
         cls,
         n: int,
@@ -133,10 +136,11 @@ class CatoniDescent:
             s = min(s, math.sqrt(second_moment * (1 + 1 / log_failure) / (2 * slope)))
         return cls(
             steps=steps, step_size=1 / curvature, scale=s, smoothing=log_failure,
-            sampling=Everyone() if batch is None else PoissonBatches(batch / n),
+            sampling=_sampling(n, batch),
         )  # fmt: skip
 
     @classmethod
+    @preset
     def holland(
         cls,
         n: int,
@@ -161,7 +165,7 @@ class CatoniDescent:
             step_size=1 / curvature,
             scale=math.sqrt(seen * second_moment / (2 * log_failure)),
             smoothing=2 * log_failure,
-            sampling=Everyone() if batch is None else PoissonBatches(batch / n),
+            sampling=_sampling(n, batch),
         )
 
     @property
@@ -184,3 +188,13 @@ class CatoniDescent:
             g = batch.gradient(loss, w, self.mean).release(GaussianNoise(multiplier))  # lines 3-4
             w = domain.prox(w - self.step_size * g.reshape(w.shape), self.step_size)  # line 5
         return Result(w, self.steps, multiplier)
+
+
+def _sampling(n: int, batch: int | None) -> Sampling:
+    if batch is None:
+        return Everyone()
+    if batch > n:
+        raise InvalidInput(
+            f"batch={batch} is more than the n={n} rows. Leave it out, and every step sees all."
+        )
+    return PoissonBatches(batch / n)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.gradient_rounds import gradient_rounds
+from privtail.algorithms.parameters import Checked, preset
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.losses import AnyLoss
@@ -25,7 +26,7 @@ from privtail.trusted.sampling import Everyone
 
 
 @dataclass(frozen=True, kw_only=True)
-class FrankWolfe:
+class FrankWolfe(Checked):
     """DP-FW-L2 for non-convex losses on a bounded, centrally symmetric convex set.
 
     Wang & Xu, "Differentially private empirical risk minimization with smooth non-convex loss
@@ -82,8 +83,10 @@ class FrankWolfe:
     threshold: float
 
     needs: ClassVar[tuple[str, ...]] = ("minimize_linear", "project")
+    longest_step: ClassVar[float] = 1.0
 
     @classmethod
+    @preset
     def from_theory(
         cls, n: int, budget: Budget, *, lipschitz: float, norm: float, width: float
     ) -> Self:

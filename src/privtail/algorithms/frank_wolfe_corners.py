@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtail.algorithms.approximate import require_approximate
+from privtail.algorithms.parameters import Checked, preset
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.losses import AnyLoss
@@ -26,7 +27,7 @@ from privtail.trusted.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True, kw_only=True)
-class FrankWolfeCorners:
+class FrankWolfeCorners(Checked):
     """DP-FW-L1 for non-convex losses on an l1 ball or a simplex.
 
     Wang & Xu, "Differentially private empirical risk minimization with smooth non-convex loss
@@ -88,8 +89,10 @@ class FrankWolfeCorners:
     threshold: float
 
     needs: ClassVar[tuple[str, ...]] = ("axes", "project")
+    longest_step: ClassVar[float] = 1.0
 
     @classmethod
+    @preset
     def from_theory(
         cls, n: int, d: int, budget: Budget, *, lipschitz: float, norm: float,
         failure_probability: float = 0.05,

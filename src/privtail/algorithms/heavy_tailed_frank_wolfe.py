@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 from numpy.typing import ArrayLike
 
 from privtail.algorithms.frank_wolfe_corners import corner_event, noisy_corner
+from privtail.algorithms.parameters import Checked, preset
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.errors import InvalidInput
@@ -23,7 +24,7 @@ from privtail.trusted.sampling import DisjointParts
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeavyTailedFrankWolfe:
+class HeavyTailedFrankWolfe(Checked):
     """Private stochastic optimization over an l1 ball or a simplex with second moments only.
 
     Hu, Ni, Xiao, Wang, "High dimensional differentially private stochastic optimization with
@@ -89,6 +90,7 @@ class HeavyTailedFrankWolfe:
     needs: ClassVar[tuple[str, ...]] = ("axes", "project")
 
     @classmethod
+    @preset
     def from_theory(
         cls, n: int, d: int, budget: Budget, *, second_moment: float,
         failure_probability: float = 0.05,

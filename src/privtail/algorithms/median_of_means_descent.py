@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.gradient_rounds import gradient_rounds
+from privtail.algorithms.parameters import Checked, preset
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.losses import AnyLoss
@@ -25,7 +26,7 @@ from privtail.trusted.sampling import DisjointParts, Everyone, Sampling
 
 
 @dataclass(frozen=True, kw_only=True)
-class MedianOfMeansDescent:
+class MedianOfMeansDescent(Checked):
     """Private stochastic convex optimization under 1 + v moments, v in (0, 1].
 
     Tao, Wu, Cheng, Wang, "Private stochastic convex optimization and sparse learning with
@@ -93,6 +94,7 @@ class MedianOfMeansDescent:
     needs: ClassVar[tuple[str, ...]] = ("prox",)
 
     @classmethod
+    @preset
     def from_theory(
         cls,
         n: int,

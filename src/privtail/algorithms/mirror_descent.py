@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.bregman import Euclidean, Geometry
 from privtail.algorithms.gradient_rounds import gradient_rounds
+from privtail.algorithms.parameters import Checked, preset
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.losses import AnyLoss
@@ -25,7 +26,7 @@ from privtail.trusted.sampling import Everyone
 
 
 @dataclass(frozen=True, kw_only=True)
-class MirrorDescent:
+class MirrorDescent(Checked):
     """DP-PMD for non-convex losses with a regularizer on a bounded, symmetric convex set.
 
     Wang & Xu, "Differentially private empirical risk minimization with smooth non-convex loss
@@ -85,6 +86,7 @@ class MirrorDescent:
     needs: ClassVar[tuple[str, ...]] = ("prox",)
 
     @classmethod
+    @preset
     def from_theory(
         cls, n: int, budget: Budget, *, curvature: float, lipschitz: float, norm: float,
         width: float, geometry: Geometry,

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privtail.algorithms.parameters import Checked, preset
 from privtail.algorithms.result import Result
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts, InvalidInput
@@ -31,7 +32,7 @@ MOST_HOURS = 4.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetSearch:
+class NetSearch(Checked):
     """Private l1 regression, min E |<x, w> - y| over a bounded set, for pure epsilon.
 
     Wang & Xu, "Differentially private l1-norm linear regression with heavy-tailed data",
@@ -107,6 +108,7 @@ class NetSearch:
     needs: ClassVar[tuple[str, ...]] = ("net", "scatter")
 
     @classmethod
+    @preset
     def from_theory(
         cls, n: int, d: int, budget: Budget, *, moment: float, order: float = 2.0,
         moment_of: Literal["norm", "coordinates"] = "norm", diameter: float = 2.0,

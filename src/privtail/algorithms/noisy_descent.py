@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.gradient_rounds import gradient_rounds
+from privtail.algorithms.parameters import Checked, preset
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.losses import AnyLoss
@@ -24,7 +25,7 @@ from privtail.trusted.sampling import Everyone
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyDescent:
+class NoisyDescent(Checked):
     """DP-GD for smooth non-convex losses without constraint: a baseline of W19's figure 4.
 
     Wang, Ye, Xu, "Differentially private empirical risk minimization revisited: faster and more
@@ -79,6 +80,7 @@ class NoisyDescent:
     needs: ClassVar[tuple[str, ...]] = ("prox",)
 
     @classmethod
+    @preset
     def from_theory(
         cls, n: int, d: int, budget: Budget, *, curvature: float, lipschitz: float
     ) -> Self:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.gradient_rounds import gradient_rounds
+from privtail.algorithms.parameters import Checked, preset
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.losses import AnyLoss
@@ -24,7 +25,7 @@ from privtail.trusted.sampling import DisjointParts
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnePassDescent:
+class OnePassDescent(Checked):
     """Accelerated stochastic approximation that sees every record once, in clipped gradients.
 
     Lowy, Razaviyayn, "Private stochastic optimization with large worst-case Lipschitz parameter",
@@ -82,6 +83,7 @@ class OnePassDescent:
     needs: ClassVar[tuple[str, ...]] = ("prox",)
 
     @classmethod
+    @preset
     def from_theory(
         cls, n: int, d: int, budget: Budget, *, moment: float, smoothness: float, diameter: float,
         order: float = 2.0,

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.algorithms.approximate import require_approximate
+from privtail.algorithms.parameters import Checked
+from privtail.errors import InvalidInput
 from privtail.trusted.budget import Budget
 from privtail.trusted.events import Event
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
@@ -44,7 +46,7 @@ class Peeling(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LaplacePeeling:
+class LaplacePeeling(Checked):
     """Peeling as printed (Cai, Wang, Zhang 2019; T22 Algorithm 4).
 
     ``sparsity`` rounds of a maximum under Laplace noise among what is left, then Laplace noise on
@@ -78,6 +80,7 @@ class LaplacePeeling:
 
     def events(self, multiplier: float, vector: Sensitivity, kept: int) -> tuple[Event, ...]:
         """One maximum per round, one value per entry."""
+        _require_room(self.sparsity, vector.size - kept)
         lengths = replace(vector, one_signed=False)
         left = range(vector.size - kept, vector.size - kept - self.sparsity, -1)
         rounds = tuple(LaplaceMax(multiplier).event(lengths.take(count)) for count in left)
@@ -102,7 +105,7 @@ class LaplacePeeling:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneShotPeeling:
+class OneShotPeeling(Checked):
     """The support by one maximum under Gumbel noise, the values by Gaussian noise.
 
     **Privacy.** The s largest scores under Gumbel noise have the law of s peeled exponential
@@ -126,6 +129,7 @@ class OneShotPeeling:
 
     def events(self, multiplier: float, vector: Sensitivity, kept: int) -> tuple[Event, ...]:
         """The support, then the values."""
+        _require_room(self.sparsity, vector.size - kept)
         lengths = replace(vector, one_signed=False).take(vector.size - kept)
         values = vector.take(self.sparsity + kept)
         return self._support(multiplier).event(lengths), GaussianNoise(multiplier).event(values)
@@ -145,6 +149,14 @@ class OneShotPeeling:
 
     def _support(self, multiplier: float) -> NoisyTopK:
         return NoisyTopK(multiplier * math.sqrt(self.sparsity), self.sparsity)
+
+
+def _require_room(sparsity: int, entries: int) -> None:
+    if sparsity > entries:
+        raise InvalidInput(
+            f"sparsity={sparsity} is more than the {entries} slopes of the model. Use "
+            f"sparsity={entries} or less."
+        )
 
 
 def _shifted(vector: Sensitive, known: Doubles, kept: int, multiplier: float) -> Sensitive:

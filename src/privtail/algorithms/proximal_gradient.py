@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.gradient_rounds import gradient_rounds
+from privtail.algorithms.parameters import Checked, preset
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.losses import AnyLoss
@@ -24,7 +25,7 @@ from privtail.trusted.sampling import Everyone
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProximalGradient:
+class ProximalGradient(Checked):
     """DP-PGD for non-convex losses with a (non-smooth) regularizer on a convex set.
 
     Wang & Xu, "Differentially private empirical risk minimization with smooth non-convex loss
@@ -76,6 +77,7 @@ class ProximalGradient:
     needs: ClassVar[tuple[str, ...]] = ("prox",)
 
     @classmethod
+    @preset
     def from_theory(
         cls, n: int, d: int, budget: Budget, *, curvature: float, lipschitz: float
     ) -> Self:

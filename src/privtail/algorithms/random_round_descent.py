@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.gradient_rounds import gradient_rounds
+from privtail.algorithms.parameters import Checked, preset
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.losses import AnyLoss
@@ -24,7 +25,7 @@ from privtail.trusted.sampling import PoissonBatches
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomRoundDescent:
+class RandomRoundDescent(Checked):
     """RRPSGD for smooth non-convex losses, one row a step: a baseline of W19's figure 4.
 
     Zhang, Zheng, Mou, Wang, "Efficient private ERM for smooth objectives", IJCAI 2017.
@@ -83,6 +84,7 @@ class RandomRoundDescent:
     needs: ClassVar[tuple[str, ...]] = ("prox",)
 
     @classmethod
+    @preset
     def from_theory(
         cls, n: int, d: int, budget: Budget, *, curvature: float, lipschitz: float,
         gap: float = 1.0, most_steps: int = 100_000,

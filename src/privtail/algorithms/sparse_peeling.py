@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 from numpy.typing import ArrayLike
 
 from privtail.algorithms.approximate import require_approximate
+from privtail.algorithms.parameters import Checked, preset
 from privtail.algorithms.peeling import LaplacePeeling, OneShotPeeling, Peeling
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
@@ -24,7 +25,7 @@ from privtail.trusted.sampling import DisjointParts
 
 
 @dataclass(frozen=True, kw_only=True)
-class SparsePeeling:
+class SparsePeeling(Checked):
     """Heavy-tailed private sparse optimization: minimize the risk over s-sparse w.
 
     Tao, Wu, Cheng, Wang, "Private stochastic convex optimization and sparse learning with
@@ -95,6 +96,7 @@ class SparsePeeling:
     needs: ClassVar[tuple[str, ...]] = ("prox",)
 
     @classmethod
+    @preset
     def from_theory(
         cls, n: int, d: int, budget: Budget, *, sparsity: int, moment: float, order: float = 1.0,
         curvature: float = 1.0, strong_convexity: float = 1.0, failure_probability: float = 0.05,
@@ -119,6 +121,7 @@ class SparsePeeling:
         )  # fmt: skip
 
     @classmethod
+    @preset
     def smoothed(
         cls, *, steps: int, step_size: float, scale: float, sparsity: int, smoothing: float = 1.0
     ) -> Self:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.gradient_rounds import gradient_rounds
+from privtail.algorithms.parameters import Checked, preset
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.losses import AnyLoss
@@ -26,7 +27,7 @@ from privtail.trusted.sampling import Everyone, PoissonBatches, Sampling
 
 
 @dataclass(frozen=True, kw_only=True)
-class StochasticProximalGradient:
+class StochasticProximalGradient(Checked):
     """DP-SPGD for regularized stochastic convex optimization with heavy-tailed data.
 
     Xie, Pietrosanu, Liu, Tu, Jiang, Kong, "Differentially private regularized stochastic convex
@@ -95,6 +96,7 @@ class StochasticProximalGradient:
     needs: ClassVar[tuple[str, ...]] = ("prox",)
 
     @classmethod
+    @preset
     def clipped(
         cls, n: int, *, batch: int, threshold: float, step_size: float, decay: float = 0.5
     ) -> Self:
@@ -102,6 +104,7 @@ class StochasticProximalGradient:
         return cls._preset(ClippedMean(threshold), n, batch, step_size, decay)
 
     @classmethod
+    @preset
     def kamath(
         cls, n: int, d: int, budget: Budget, *, step_size: float, batch: int | None = None,
         width: float | None = None, order: float = 2.0, failure_probability: float = 0.1,
@@ -114,6 +117,8 @@ class StochasticProximalGradient:
         is the best in the corollary's bound, m = (n^k d^((4k-1)/2) / eps^(k-1))^(1/(2k-1)), at most
         n.
         """
+        if batch is None or width is None:
+            require_approximate(budget, "StochasticProximalGradient.kamath without width and batch")
         if batch is None:
             power = n**order * d ** (2 * order - 0.5) / budget.epsilon ** (order - 1)
             batch = min(n, math.ceil(power ** (1 / (2 * order - 1))))
@@ -125,6 +130,7 @@ class StochasticProximalGradient:
         return cls._preset(mean, n, batch, step_size, decay)
 
     @classmethod
+    @preset
     def holland(
         cls, n: int, budget: Budget, *, batch: int, second_moment: float, step_size: float,
         failure_probability: float = 0.1, decay: float = 0.5,
@@ -133,6 +139,7 @@ class StochasticProximalGradient:
 
         nu = sqrt(log(1/zeta)), s = sqrt(m eps tau) / (log(1/zeta) log^(1/4)(1/delta)).
         """
+        require_approximate(budget, "StochasticProximalGradient.holland")
         log_failure = math.log(1 / failure_probability)
         scale = math.sqrt(batch * budget.epsilon * second_moment) / log_failure
         scale /= math.log(1 / budget.delta) ** 0.25
@@ -140,6 +147,7 @@ class StochasticProximalGradient:
         return cls._preset(mean, n, batch, step_size, decay)
 
     @classmethod
+    @preset
     def from_theory(
         cls, n: int, d: int, budget: Budget, *, second_moment: float, curvature: float,
         failure_probability: float = 0.1,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from numpy.typing import ArrayLike
 
 from privtail.algorithms.approximate import require_approximate
+from privtail.algorithms.parameters import Checked, preset
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.errors import InvalidInput
@@ -28,7 +29,7 @@ UNBOUNDED = 2.0**20
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrimmedDescent:
+class TrimmedDescent(Checked):
     """Heavy-tailed private stochastic convex optimization with an interval for the mean gradient.
 
     Wang, Xiao, Devadas, Xu, "On differentially private stochastic convex optimization with
@@ -130,6 +131,7 @@ class TrimmedDescent:
         )  # fmt: skip
 
     @classmethod
+    @preset
     def from_theory(
         cls,
         n: int,

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.frank_wolfe_corners import corner_event, noisy_corner
+from privtail.algorithms.parameters import Checked, preset
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.losses import AnyLoss, Loss, TruncatedLoss, require_margin
@@ -23,7 +24,7 @@ from privtail.trusted.sampling import Everyone
 
 
 @dataclass(frozen=True, kw_only=True)
-class TruncatedLasso:
+class TruncatedLasso(Checked):
     """Least squares on an l1 ball with fourth moments, after truncating every number.
 
     Hu, Ni, Xiao, Wang, "High dimensional differentially private stochastic optimization with
@@ -82,6 +83,7 @@ class TruncatedLasso:
     needs: ClassVar[tuple[str, ...]] = ("axes", "project")
 
     @classmethod
+    @preset
     def from_theory(cls, n: int, budget: Budget, *, radius: float = 1.0) -> Self:
         """T = (n eps)^(2/5), K = (n eps)^(1/4) / T^(1/8), for numbers of fourth moment 1."""
         require_approximate(budget, "TruncatedLasso.from_theory")

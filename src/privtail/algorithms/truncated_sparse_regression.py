@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 from numpy.typing import ArrayLike
 
 from privtail.algorithms.approximate import require_approximate
+from privtail.algorithms.parameters import Checked, preset
 from privtail.algorithms.peeling import OneShotPeeling
 from privtail.algorithms.result import Result
 from privtail.algorithms.sparse_peeling import SparsePeeling
@@ -23,7 +24,7 @@ from privtail.trusted.problem import Problem
 
 
 @dataclass(frozen=True, kw_only=True)
-class TruncatedSparseRegression:
+class TruncatedSparseRegression(Checked):
     """Heavy-tailed private sparse linear regression: truncate every number, then `SparsePeeling`.
 
     Hu, Ni, Xiao, Wang, "High dimensional differentially private stochastic optimization with
@@ -83,6 +84,7 @@ class TruncatedSparseRegression:
     needs: ClassVar[tuple[str, ...]] = ("prox",)
 
     @classmethod
+    @preset
     def from_theory(
         cls, n: int, d: int, budget: Budget, *, sparsity: int, condition: float = 1.0,
         curvature: float = 1.0,

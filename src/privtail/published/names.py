@@ -158,9 +158,13 @@ def named(
         For an unknown name, or a budget that its presets cannot use.
     """
     if name in OBJECTS:
+        from privtail.algorithms import TABLE
+
+        kind = next(row.algorithm.__name__ for row in TABLE if row.name == name)
         raise InvalidInput(
             f"The algorithm {name!r} does not run by name: {OBJECTS[name]}.",
-            "Run it on a Curator, as an object of privtail.algorithms; by name there are: auto, "
+            f"Give DPGeneralizedLinearEstimator the object, algorithm={kind}(...); "
+            f"help(privtail.algorithms.{kind}) has an example. By name there are: auto, "
             f"{', '.join(NAMES)}.",
             cli="To see those that do: privtail algorithms",
         )
