@@ -51,8 +51,8 @@ def test_more_records_and_more_budget_promise_less_risk(promise):
         ("truncated-mean", 0, 1.5, "d", 0.0),
         ("truncated-mean", 1, 1.5, "epsilon", -1 / 3),
         ("truncated-mean", 1, 1.5, "d", 2 / 3),
-        ("sparse-peeling", 0, 2.0, "n", -1.0),
-        ("net-search", 0, 1.25, "n", -0.2),
+        ("sparse-peeling", 0, 2.0, "epsilon", -1.0),
+        ("net-search", 0, 1.25, "epsilon", -0.2),
         ("truncated-lasso", 0, 2.0, "n", -0.4),
     ],
 )
@@ -84,6 +84,29 @@ def test_theorem_6_of_tao_et_al_has_two_terms():
     first = d ** ((1 + 4 * v) / (2 + 2 * v)) * n ** (-v / (1 + v))
     second = d ** ((3 + 12 * v) / (2 + 2 * v)) * n ** (-3 * v / (1 + v))
     assert promises("median-of-means-descent")[0].bound(here) == pytest.approx(first + second)
+
+
+def test_logarithms_that_a_theorem_prints_are_in_its_bound():
+    """(2) of Tao et al., corollaries 1 and 2 of Xie et al., (7) of Wang and Xu: not in O~."""
+    n, d, s, delta = 100_000, 20, 3, 1e-8
+    here = Setting(n=n, d=d, epsilon=0.5, delta=delta, sparsity=s)
+    size, root = n * 0.5, math.sqrt(math.log(1 / delta))
+    steps = [2.0**half for half in range(64)]
+    for name, expected in {
+        "sparse-peeling": s**1.5 * math.log(n) * math.log(d) * root / size,
+        "kamath-spgd": min(
+            T**-0.5 + d**1.5 * (math.sqrt(d * T) * root / size) ** 0.5 for T in steps
+        ),
+        "holland-spgd": min(T**-0.5 + d * T**0.25 * root**0.5 / math.sqrt(size) for T in steps),
+        "net-search": math.sqrt(d * math.log(n) / size),
+    }.items():
+        assert promises(name)[0].bound(here) == pytest.approx(expected, rel=1e-12), name
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=lambda p: f"{p.name}, {p.theorem}")
+def test_a_formula_names_what_its_bound_depends_on(promise):
+    other = promise.bound(replace(HERE, delta=1e-9)) != promise.bound(HERE)
+    assert other == ("delta" in promise.formula)
 
 
 def test_lower_bounds_have_the_exponents_of_the_paper():

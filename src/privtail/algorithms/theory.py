@@ -192,9 +192,10 @@ PROMISES: tuple[Promise, ...] = (
     ),
     Promise(
         name="kamath-spgd", theorem="corollary 1", quantity=_RISK,
-        formula="T^(-1/2) + d^(3/2) (sqrt(d T) / (n eps))^((k-1)/k), the best T, k = moments",
+        formula="T^(-1/2) + d^(3/2) (sqrt(d T log(1/delta)) / (n eps))^((k-1)/k), the best T, "
+        "k = moments",
         bound=lambda s: _best_steps(
-            lambda T: T**-0.5 + s.d**1.5 * (math.sqrt(s.d * T) / s.data) ** s.saved
+            lambda T: T**-0.5 + s.d**1.5 * (math.sqrt(s.d * T * s.logs) / s.data) ** s.saved
         ),
         assumes="convex, moments of the gradient of this order",
         studies=("xie2023-corollaries",), line="DP-SPGD(K)",
@@ -202,8 +203,10 @@ PROMISES: tuple[Promise, ...] = (
     ),
     Promise(
         name="holland-spgd", theorem="corollary 2", quantity=_RISK,
-        formula="T^(-1/2) + d T^(1/4) / sqrt(n eps), the best T",
-        bound=lambda s: _best_steps(lambda T: T**-0.5 + s.d * T**0.25 / math.sqrt(s.data)),
+        formula="T^(-1/2) + d (T log(1/delta))^(1/4) / sqrt(n eps), the best T",
+        bound=lambda s: _best_steps(
+            lambda T: T**-0.5 + s.d * (T * s.logs) ** 0.25 / math.sqrt(s.data)
+        ),
         assumes="convex, second moments of the gradient",
         studies=("xie2023-corollaries",), line="DP-SPGD(H)",
         least=_CONVEX_LEAST,
@@ -248,10 +251,11 @@ PROMISES: tuple[Promise, ...] = (
     ),
     Promise(
         name="sparse-peeling", theorem="theorem 10", quantity=_RISK,
-        formula="s^((1+2v)/(1+v)) (log(d) / (n eps))^(2v/(1+v)), 1 + v = moments",
+        formula="s^((1+2v)/(1+v)) (log(n) log(d) sqrt(log(1/delta)) / (n eps))^(2v/(1+v)), "
+        "1 + v = moments",
         bound=lambda s: (
             s.sparsity ** ((2 * s.moments - 1) / s.moments)
-            * (math.log(s.d) / s.data) ** (2 * s.saved)
+            * (math.log(s.n) * math.log(s.d) * math.sqrt(s.logs) / s.data) ** (2 * s.saved)
         ),
         assumes="restricted strong convexity and smoothness, moments of this order",
         studies=("tao2022-sparse-n", "tao2022-sparse-s", "tao2022-sparse-d"), line="Algorithm 5",
@@ -259,8 +263,8 @@ PROMISES: tuple[Promise, ...] = (
     ),
     Promise(
         name="net-search", theorem="theorems 1 and 2", quantity=_RISK,
-        formula="(d / (n eps))^((theta-1)/theta), theta = moments",
-        bound=lambda s: (s.d / s.data) ** s.saved,
+        formula="(d log(n) / (n eps))^((theta-1)/theta), theta = moments",
+        bound=lambda s: (s.d * math.log(s.n) / s.data) ** s.saved,
         assumes="l1 regression, moments of this order; a 1/n-net, which cannot be searched",
         studies=("wang2022-n", "wang2022-epsilon", "wang2022-d"), line="Algorithms 1 and 2",
     ),

@@ -84,5 +84,5 @@ def _least(promise: Promise, setting: Setting) -> str:
     least = promise.least.bound(setting)
     found = f"{least:.3g}, with constants 1: {promise.least.formula} ({promise.least.theorem})"
     if least > promise.bound(setting):
-        found += "; more than is promised, so constants and logarithms that both omit decide here"
+        found += "; more than is promised, so constants and logarithms that it hides decide here"
     return found
