@@ -233,3 +233,20 @@ def test_a_domain_that_an_algorithm_cannot_use_is_refused_before_the_charge(
     assert ledger.entries() == ()
     with pytest.raises((IncompatibleParts, InvalidInput), match=says):
         model.plan(300, X.shape[1])
+
+
+def test_the_plan_of_an_algorithm_in_units_of_the_data_does_not_guess_at_its_noise():
+    """With amounts of thousands it warned of noise of 10,000 target scales; slopes were right."""
+    rng = np.random.default_rng(0)
+    X = 1000 * rng.standard_t(3, (3_000, 4))
+    y = X @ [1.0, -1.0, 0.5, 0.0] + 1000 * rng.standard_t(3, 3_000)
+    algorithm = ProximalGradient(steps=30, step_size=3e-7, threshold=5e6)
+    model = DPGeneralizedLinearEstimator(algorithm=algorithm, epsilon=5.0, **SIMULATED)
+    plan = model.plan(3_000, 4)
+    assert np.isnan(plan.noise_error)
+    assert plan.warnings == ()
+    assert "noise error  not known: the algorithm runs in the units of your data" in str(plan)
+    model.fit(X, y)  # a warning would be an error
+    assert "standardized slope" in str(
+        model.set_params(algorithm="proximal-gradient").plan(3_000, 4)
+    )

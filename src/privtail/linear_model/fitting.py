@@ -242,6 +242,7 @@ class PrivateLinearModel(FittedLinearModel):
             multiplier=multiplier,
             releases=make(multiplier),
             standardized=getattr(algorithm, "in_typical_rows", False),
+            scaled="scaled" in algorithm.needs,
         )
 
     def _releases(

@@ -44,6 +44,8 @@ class FitPlan:
     standardized : bool, default=False
         Whether features are standardized, so that a gradient is as long as a typical row of those
         that may have slopes. If not, gradients have length 1.
+    scaled : bool, default=True
+        Whether the algorithm finds units of features and target. If not, it runs in yours.
 
     Examples
     --------
@@ -60,6 +62,7 @@ class FitPlan:
     multiplier: float
     releases: Plan
     standardized: bool = False
+    scaled: bool = True
 
     @functools.cached_property
     def cost(self) -> Cost:
@@ -111,14 +114,15 @@ class FitPlan:
         bound: the noise of the mean gradient over the second half of the steps, for gradients of
         typical size and features without correlation. Infinite if the budget is so small that only
         a constant is fitted. NaN if no gradient is released as a sum, because noise that follows a
-        smooth sensitivity has a private size.
+        smooth sensitivity has a private size; and of an algorithm in units of yours, because the
+        size of a slope there is nothing that the plan knows.
         """
         if self.multiplier == 0:
             return 0.0
         if self._constant:
             return math.inf
         steps = [(r, e) for r, e in self._asked("gradient") if r.times]
-        if not steps:
+        if not (steps and self.scaled):
             return math.nan
         r, event = steps[-1]
         length = math.sqrt(self._moving) if self.standardized else 1.0
@@ -245,6 +249,8 @@ class FitPlan:
 
     def _error(self) -> str:
         error = self.noise_error
+        if not self.scaled and math.isnan(error):
+            return "not known: the algorithm runs in the units of your data"
         if math.isnan(error):
             return "not public: the noise follows a smooth sensitivity"
         if error == math.inf:
