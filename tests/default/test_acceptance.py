@@ -61,6 +61,19 @@ def test_what_squares_gain_of_few_records_counts():
     assert not decided(x[x == 1, None], y[x == 1], [1.0], 1.0).kept
 
 
+def test_weak_effects_are_not_lost_in_the_noise_of_the_far_gain():
+    """With a far clamp that ignores the near gain, 2 of 100 fits lost effects of this size.
+
+    Far gains are 2 on average, so one of 100 is below -2 with a chance of .3 %.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 1))
+    y = 0.15 * X[:, 0] + rng.normal(size=len(X))
+    found = [decided(X, y, [0.15], 1.0, seed) for seed in range(100)]
+    assert all(one.kept and one.significant for one in found)
+    assert np.mean([one.gains[1] for one in found]) > 1.5
+
+
 def test_noise_that_hides_everything_is_no_proof():
     """Of 200 looks at slopes of no use where noise is 1.5 of a clamp.
 

@@ -78,15 +78,16 @@ def test_a_penalty_that_leaves_no_slope_is_the_reason_where_labels_are_even(inte
     assert model.report_["reasons"] == (PENALIZED,)
 
 
-def test_slopes_that_seem_to_harm_a_few_rows_are_not_called_insignificant():
-    """The near gain is sure, and noise makes the far gain a loss: more budget would not help."""
+def test_slopes_that_harm_a_few_rows_are_not_called_insignificant():
+    """More budget would not help against 400 rows that go the other way."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(50_000, 2))
-    y = 0.15 * X[:, 0] + rng.normal(size=50_000)
+    X = rng.normal(size=(20_000, 2))
+    y = 0.3 * X[:, 0] + rng.normal(size=20_000)
+    X[:400, 0], y[:400] = 20, -6
     with pytest.warns(AccuracyWarning, match="seem to worsen a few far more"):
-        model = DPLinearRegression(epsilon=5, noise="simulated", random_state=96).fit(X, y)
+        model = DPLinearRegression(epsilon=1, noise="simulated", random_state=0).fit(X, y)
     near, far = model.report_["gain_over_noise"]
-    assert near > 50
+    assert near > 5
     assert far < -2
     assert model.report_["reasons"] == (HARMFUL,)
 

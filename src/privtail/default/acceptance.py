@@ -106,8 +106,8 @@ class Accept:
     Two mean gains over the intercept-only model are released. The near gain clamps the gain of each
     record at the loss of a margin that is off by one scale of the target (for counts and amounts,
     at half of `Tuning.far_gain` times the dispersion), so that a few far records do not decide. The
-    clamp of the far gain is so large that a mean loss of `Tuning.small_gain` is just significant.
-    The far gain detects a model that is far off for a few records.
+    far gain detects a model that is far off for a few records. Its clamp is so large that a mean
+    loss of `Tuning.small_gain` is just significant, or of the near gain, if this is sure and less.
 
     The improvement is significant if one gain is significant (`bonferroni`) and the other is no
     significant loss, or if the far gain is sure. Slopes are kept if the improvement is significant,
@@ -130,13 +130,13 @@ class Accept:
         if fit.standard.target.without_scale:
             fit.intercept_only, fit.excess_move = fit.w.copy(), 0.0
             fit.intercept_only[: fit.problem.d] = 0.0
-        near, far = (
-            self.improvement.release(batch, fit.loss, fit.w, fit.intercept_only, clamp, ranges)
-            for clamp in self._clamps(fit, tuning.significant * deviation)
-        )
+        (clamp, typical), models = self._clamp(fit), (fit.loss, fit.w, fit.intercept_only)
+        near = self.improvement.release(batch, *models, clamp, ranges) / (deviation or 1.0)
+        gain = tuning.small_gain * typical / clamp / (deviation or 1.0)
+        clamp *= max(1.0, (min(gain, near) if near > tuning.sure else gain) / tuning.significant)
+        far = self.improvement.release(batch, *models, clamp, ranges) / (deviation or 1.0)
         if deviation == 0:
             return
-        near, far = near / deviation, far / deviation
         no_loss = min(near, far) > -tuning.significant
         significant = no_loss and max(near, far) > bonferroni(tuning.significant)
         significant = significant or far > tuning.sure
@@ -144,14 +144,11 @@ class Accept:
         fit.decision = Decision(kept, significant, (near, far))
 
     @staticmethod
-    def _clamps(fit: Fit, least: float) -> tuple[float, float]:
-        """The near and the far clamp; a gain of ``least`` clamps is significant."""
-        loss, factor = fit.loss, fit.tuning.small_gain / least if least > 0 else 0.0
-        if isinstance(loss, AmountLoss):
-            typical = fit.dispersion / 2  # half a typical deviance
-            near = fit.tuning.far_gain * typical
-            return near, max(near, factor * typical)
-        one = loss_off_by(loss, fit.standard.target.scale)
+    def _clamp(fit: Fit) -> tuple[float, float]:
+        """The clamp of the near gain, and a typical loss."""
+        if isinstance(fit.loss, AmountLoss):
+            return fit.tuning.far_gain * fit.dispersion / 2, fit.dispersion / 2
+        one = loss_off_by(fit.loss, fit.standard.target.scale)
         if fit.mostly_zero and fit.residuals.known:
-            one = max(one, loss_off_by(loss, math.sqrt(fit.residuals.mean_square())))
-        return one, one * max(1.0, factor)
+            one = max(one, loss_off_by(fit.loss, math.sqrt(fit.residuals.mean_square())))
+        return one, one

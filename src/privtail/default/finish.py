@@ -45,7 +45,7 @@ NO_GAIN = (
 )
 HARMFUL = (
     "Slopes improve most predictions, but seem to worsen a few far more, so they are set to zero. "
-    "Look for codes such as -999 and for huge values. Noise alone causes this in one of 40 fits."
+    "Look for codes such as -999, and for huge values, in the features and the target."
 )
 PENALIZED = "The penalty or the constraint sets all slopes to zero. Choose a weaker one."
 UNPROVEN = (
