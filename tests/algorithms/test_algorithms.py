@@ -488,6 +488,7 @@ WRONG = {
     "decay": (-0.5, math.inf),
     "mean": (1.0,),
     "peeling": (3,),
+    "geometry": (2,),
 }
 
 

@@ -22,6 +22,7 @@ ANY_SIZE = {"threshold", "scale"}
 PARTS = {
     "mean": (("range", "blocks"), "ClippedMean(1.0) of privtail.robust_means"),
     "peeling": (("events", "release"), "OneShotPeeling(sparsity=5)"),
+    "geometry": (("check", "step"), "Euclidean() of privtail.algorithms.bregman"),
 }
 """Parameters that are objects: what they have, and an example."""
 

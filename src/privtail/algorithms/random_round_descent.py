@@ -69,7 +69,7 @@ class RandomRoundDescent(Checked):
     >>> from privtail.domains import L2Ball
     >>> from privtail.linear_model import DPGeneralizedLinearEstimator
     >>> X = np.random.default_rng(0).normal(size=(2_000, 3))
-    >>> algorithm = RandomRoundDescent(rows=100, steps=20, step_size=0.3, threshold=2.0)
+    >>> algorithm = RandomRoundDescent(rows=2_000, steps=20, step_size=0.3, threshold=2.0)
     >>> model = DPGeneralizedLinearEstimator(domain=L2Ball(radius=2.0), algorithm=algorithm,
     ...                                      epsilon=1.0)
     >>> model.fit(X, X[:, 0]).coef_.shape
