@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from privtail.algorithms import (
     FrankWolfe,
+    FrankWolfeCorners,
     LaplacePeeling,
     MirrorDescent,
     NetSearch,
@@ -19,7 +20,7 @@ from privtail.algorithms import (
     SparsePeeling,
     TruncatedSparseRegression,
 )
-from privtail.algorithms.bregman import Entropy
+from privtail.algorithms.bregman import Entropy, PNorm
 from privtail.default import ScaledDescent
 from privtail.domains import Box, GroupLasso, L1Ball, L2Ball
 from privtail.errors import IncompatibleParts, InvalidInput
@@ -197,6 +198,7 @@ def test_a_loss_that_an_algorithm_does_not_take_is_refused_before_the_charge(tab
 
 CORNERS = FrankWolfe(steps=3, step_size=0.1, threshold=1.0)
 BALL = L2Ball(radius=2.0)
+UNEVEN = L1Ball(radius=1.0).scaled([1.0, 2.0, 3.0, 4.0])
 ONE_STEP = ProximalGradient(steps=2, step_size=0.1, threshold=1.0)
 
 
@@ -213,6 +215,16 @@ ONE_STEP = ProximalGradient(steps=2, step_size=0.1, threshold=1.0)
             MirrorDescent(steps=3, step_size=0.1, threshold=1.0, geometry=Entropy()),
             {"domain": L1Ball(radius=2.0), "fit_intercept": False},
             "Simplex",
+        ),
+        (
+            FrankWolfeCorners(steps=3, step_size=0.1, threshold=1.0),
+            {"domain": UNEVEN, "fit_intercept": False},
+            "corners of this domain have different lengths",
+        ),
+        (
+            MirrorDescent(steps=3, step_size=0.1, threshold=1.0, geometry=PNorm(1.5)),
+            {"domain": UNEVEN, "fit_intercept": False},
+            "corners of this domain have different lengths",
         ),
         (CORNERS, {}, "Domains that fit: L2Ball"),
         ("auto", {"domain": GroupLasso(alpha=0.1, groups=[[0, 1]])}, "such as ProximalGradient"),

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from privtail.algorithms.approximate import require_approximate
@@ -109,9 +110,12 @@ class MirrorDescent(Checked):
         """One Gaussian release of a gradient between each pair of iterates."""
         return gradient_rounds(Everyone(), self.steps - 1, self.mean, multiplier, problem)
 
-    def suits(self, domain: Domain) -> None:
-        """Where the step of the geometry is known."""
+    def suits(self, domain: Domain, problem: Problem) -> None:
+        """Where the step of the geometry is known: it is tried at the start, without a gradient."""
+        require(domain, *self.needs, needed_by="MirrorDescent")
         self.geometry.check(domain)
+        start = domain.prox(np.zeros((problem.d, problem.outputs)), 0.0)
+        self.geometry.step(domain, start, np.zeros_like(start), self.step_size)
 
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,

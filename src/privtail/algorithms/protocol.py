@@ -90,8 +90,11 @@ def require_domain(algorithm: Algorithm, domain: Domain, problem: Problem) -> No
         asked.value(np.zeros((problem.d + isinstance(asked, Slopes), problem.outputs)))
         if "scaled" in algorithm.needs:
             asked.scaled(np.ones(problem.d))
+        if "axes" in algorithm.needs:
+            known: Any = asked
+            known.axes(problem.d, problem.outputs)
         if suits is not None:
-            suits(asked)
+            suits(asked, problem)
 
     try:
         ask(domain)

@@ -89,7 +89,7 @@ def one_length(lengths: Array) -> float:
     if np.ptp(lengths) > 0:
         raise IncompatibleParts(
             "The corners of this domain have different lengths, because its features were scaled. "
-            "Scale the features beforehand by public numbers instead, with Curator.transform."
+            "Multiply the features by public numbers beforehand, and take a domain without scales."
         )
     return float(lengths.reshape(-1)[0])
 
