@@ -126,15 +126,16 @@ class Accept:
 
     def run(self, fit: Fit) -> None:
         deviation, tuning = self.improvement.deviation(fit.problem), fit.tuning
-        batch, ranges = fit.everyone(), fit.prediction_ranges()
+        batch, ranges, unit = fit.everyone(), fit.prediction_ranges(), deviation or 1.0
         if fit.standard.target.without_scale:
             fit.intercept_only, fit.excess_move = fit.w.copy(), 0.0
             fit.intercept_only[: fit.problem.d] = 0.0
         (clamp, typical), models = self._clamp(fit), (fit.loss, fit.w, fit.intercept_only)
-        near = self.improvement.release(batch, *models, clamp, ranges) / (deviation or 1.0)
-        gain = tuning.small_gain * typical / clamp / (deviation or 1.0)
-        clamp *= max(1.0, (min(gain, near) if near > tuning.sure else gain) / tuning.significant)
-        far = self.improvement.release(batch, *models, clamp, ranges) / (deviation or 1.0)
+        near = self.improvement.release(batch, *models, clamp, ranges) / unit
+        small = tuning.small_gain * typical / clamp / unit
+        small = min(small, near) if near > tuning.sure else small
+        clamp *= max(1.0, small / tuning.significant)
+        far = self.improvement.release(batch, *models, clamp, ranges) / unit
         if deviation == 0:
             return
         no_loss = min(near, far) > -tuning.significant
