@@ -112,7 +112,6 @@ class MirrorDescent(Checked):
 
     def suits(self, domain: Domain, problem: Problem) -> None:
         """Where the step of the geometry is known: it is tried at the start, without a gradient."""
-        require(domain, *self.needs, needed_by="MirrorDescent")
         self.geometry.check(domain)
         start = domain.prox(np.zeros((problem.d, problem.outputs)), 0.0)
         self.geometry.step(domain, start, np.zeros_like(start), self.step_size)

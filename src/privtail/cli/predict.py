@@ -92,14 +92,11 @@ def predict(
 
 def _exposures(model: Model, table: TableFile, name: str) -> Any:
     """The exposures of all rows."""
-    import numpy as np
-
-    from privtail.model.predicting import usable_exposure
-    from privtail.trusted.tables import table_blocks
+    from privtail.model.predicting import exposure_column, usable_exposure
 
     if model.link != "log":
         raise InvalidInput(f"A {model.kind} model has no exposure: leave out --exposure.")
-    found = np.concatenate([np.empty((0, 1)), *table_blocks(table, [name], {})])
+    found = exposure_column(table, name)
     return usable_exposure(found, len(found))
 
 

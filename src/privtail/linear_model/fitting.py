@@ -230,9 +230,7 @@ class PrivateLinearModel(FittedLinearModel):
         self._require_parameters()  # a search plans its fits before its charge
         algorithm, budget = self._algorithm(), self._budget()
         require_loss(algorithm, self._loss(), problem)
-        domain = self._domain(problem.n)
-        domain = Slopes(domain=domain) if problem.intercept else domain
-        require_domain(algorithm, domain, problem)
+        require_domain(algorithm, _beside_intercept(self._domain(problem.n), problem), problem)
         problem, make = self._releases(algorithm, problem)
         multiplier = calibrate(make, budget)
         return FitPlan(
@@ -368,8 +366,7 @@ class PrivateLinearModel(FittedLinearModel):
         multiplier: float, notes: tuple[str, ...] = (),
     ) -> Result:  # fmt: skip
         """The algorithm's result; ``notes`` go into the statement beside its own."""
-        if curator.problem.intercept:
-            domain = Slopes(domain=domain)
+        domain = _beside_intercept(domain, curator.problem)
         result = algorithm.run(curator, loss, domain, multiplier)
         self.n_iter_ = result.steps
         self.report_ = dict(result.report or {})
@@ -402,3 +399,8 @@ def require_number(name: str, value: Any, least: float, *, open_end: bool = Fals
     if not (number > least if open_end else number >= least) or number == float("inf"):
         bound = "above" if open_end else "at least"
         raise InvalidInput(f"{name} must be {bound} {least:g} and finite, got {value!r}.")
+
+
+def _beside_intercept(domain: Domain, problem: Problem) -> Domain:
+    """The domain of a whole model whose slopes lie in this one."""
+    return Slopes(domain=domain) if problem.intercept else domain

@@ -26,6 +26,7 @@ from privtail.model.predicting import (
     Link,
     cut,
     expected_counts,
+    exposure_column,
     label_array,
     likely_labels,
     numbered,
@@ -258,7 +259,7 @@ class Model:
                 f"A {self.kind} model has no exposure: its link is no logarithm. Leave it out."
             )
         if isinstance(exposure, str):
-            exposure = np.concatenate([np.empty((0, 1)), *table_blocks(data, [exposure], {})])
+            exposure = exposure_column(data, exposure)
         return np.asarray(answers * usable_exposure(exposure, len(answers)))
 
     def answers(self, scores: NDArray[np.float64]) -> NDArray[Any]:

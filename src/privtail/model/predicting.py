@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
 from privtail.spelling import counted
+from privtail.trusted.tables import table_blocks
 
 Link = Literal["identity", "log", "logit"]
 
@@ -129,6 +130,11 @@ def probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     if scores.ndim == 1:
         return np.column_stack([expit(-scores), expit(scores)])
     return np.asarray(softmax(scores, axis=1))
+
+
+def exposure_column(data: Any, name: str) -> NDArray[np.float64]:
+    """(rows, 1) the exposures in a column of a table, which may have no rows."""
+    return np.concatenate([np.empty((0, 1)), *table_blocks(data, [name], {})])
 
 
 def usable_exposure(exposure: Any, rows: int) -> NDArray[np.float64]:
