@@ -25,7 +25,7 @@ from privtail.data.catalogue import located
 from privtail.errors import AccuracyWarning
 from privtail.linear_model import DPPoissonRegressor
 
-LAWS = ("normal", "t(3)", "lognormal", "shares")
+LAWS = ("normal", "t(3)", "lognormal", "rare", "shares")
 ROWS, BUDGETS = (2_000, 20_000), (0.5, 2.0)
 OF_NUMBERS = ("mae", "rmse", "r2", "constant_rmse")
 OF_COUNTS = ("mae", "deviance", "constant_deviance", "d2")
@@ -44,6 +44,7 @@ def of_numbers(law: str, n: int, epsilon: float, seed: int) -> tuple[Any, dict[s
             "normal": chance.normal(size=n),
             "t(3)": chance.standard_t(3, n),
             "lognormal": chance.lognormal(0, 1, n),
+            "rare": np.where(chance.random(n) < 0.01, 50 * (1 + chance.pareto(1.6, n)), 0.0),
         }[law]
         y = 10 + X @ [1.0, -2.0, 0.5] + noise
     model = LinearRegression().fit(X[:500], y[:500])

@@ -439,7 +439,6 @@ def test_errors_of_mostly_zeros_are_in_their_intervals_or_have_no_end(epsilon):
 
 
 @pytest.mark.filterwarnings("ignore:The released numbers give no bound")
-@pytest.mark.filterwarnings("ignore:The released numbers give no bound")
 def test_the_errors_of_a_heavy_tail_fit_together():
     """More is clipped of squares: the RMSE was below the MAE in 9 of these 10 evaluations."""
     chance = np.random.default_rng(0)
@@ -452,6 +451,29 @@ def test_the_errors_of_a_heavy_tail_fit_together():
         assert found["rmse"].value >= found["mae"].value
         assert found["rmse"].high >= found["mae"].high
         assert found["rmse"].low <= found["rmse"].value <= found["rmse"].high
+
+
+@pytest.mark.filterwarnings("ignore:The released numbers give no bound")
+def test_it_says_how_many_large_errors_noise_may_hide():
+    """Twice as many rows as it says, six deviations of a count, show; a third hardly ever do."""
+    rows, held = 390, {1 / 3: 0, 2.0: 0}
+    for seed in range(6):
+        for times in held:
+            X = np.random.default_rng(seed).normal(size=(N, 1))
+            y = X[:, 0] + 0.1 * np.random.default_rng(seed + 99).normal(size=N)
+            y[: round(times * rows)] += 1_000
+            model = LinearRegression().fit(X, X[:, 0])
+            found = evaluate(
+                model, X, y, epsilon=0.5, trusted_rowwise=True, noise="simulated", random_state=seed
+            )
+            (said,) = (note for note in found.notes if note.startswith("Noise may hide about"))
+            assert said in str(found)
+            assert int(said.split()[4]) == rows
+            held[times] += found["mae"].low <= np.abs(y - X[:, 0]).mean() <= found["mae"].high
+    assert held[2.0] == 6
+    assert held[1 / 3] <= 2
+    exact = evaluate(model, X, y, epsilon=1e6, trusted_rowwise=True, **QUIET)
+    assert not any("hide" in note for note in exact.notes)
 
 
 def test_what_a_constant_that_nobody_knows_explains_is_not_known():

@@ -55,8 +55,8 @@ def evaluate(
     for counts and amounts also deviance and D2.
     For labels: accuracy and log loss, beside a model that knows only how frequent each label is.
     For two labels also the area under the ROC curve, precision and recall. Every number has an
-    interval, for privacy noise and sampling; noise may hide a few huge errors from that of the
-    RMSE, of a deviance, and of D2. Columns are found by name; others are ignored.
+    interval, for privacy noise and sampling; a note says about how many huge errors noise may hide
+    from the errors of numbers. Columns are found by name; others are ignored.
 
     For example:
       privtail evaluate model.json held-out.parquet --epsilon 0.5

@@ -76,6 +76,10 @@ NOT_RELIABLE = (
     "{some} {are} not reliable and may be off by any amount: an interval has no end on one side "
     "or both. The notes of the statement say why."
 )
+HIDDEN_ERRORS = (
+    "Noise may hide about {rows:,} rows with errors far larger than all others. No value above, "
+    "and no finite end of an interval, allows for them. More rows or a larger epsilon may help."
+)
 UNSURE = (
     "The noise is so large that the location of a column far from zero may be wrong. Then its "
     "mean is off by more than the noise that is stated."
@@ -371,7 +375,7 @@ class _Mean:
     def run(self, curator: Curator) -> MeanEstimate:
         """The mean, for the whole budget of the curator."""
         multiplier = calibrated(curator, lambda m: self.plan(m, curator.problem))
-        n, d = curator.problem.n, curator.problem.d
+        problem, n, d = curator.problem, curator.problem.n, curator.problem.d
         if self.threshold is not None:
             value, std = self._last(
                 curator, multiplier, np.ones(d), self.threshold, self.centre, 1.0
@@ -391,7 +395,7 @@ class _Mean:
             [value < found.centres, value > found.centres], NOISE_BOUND * count_std * away, 0
         )
         reliable = found.detected & np.isfinite(clipped).all(axis=0)
-        notes = () if self.errors else _doubts(found, reliable)
+        notes = self._hidden(multiplier, problem) if self.errors else _doubts(found, reliable)
         notes += (UNSURE,) * RANGES.unsure(multiplier, curator.problem)
         lost, warned = lost_rows(part, part_std, n, OF_THESE, text=curator.from_text)
         notes += lost
@@ -404,6 +408,10 @@ class _Mean:
         return MeanEstimate(
             value, std, sampling, below, above, reliable, state(curator, notes), warned
         )
+
+    def _hidden(self, multiplier: float, problem: Problem) -> tuple[str, ...]:
+        rows = float(f"{RANGES.hides(multiplier, problem):.2g}")
+        return (HIDDEN_ERRORS.format(rows=int(rows)),) * (rows >= 2)
 
     def _last(
         self, curator: Curator, multiplier: float, scales: Doubles, threshold: float,
