@@ -86,7 +86,7 @@ audits: $(DEV) $(SELF)
 
 bench: $(DEV) $(SELF)
 	@for name in gradients fit memory files algorithms accounting; do \
-	  PYTHONDONTWRITEBYTECODE=1 "$(PY)" benchmarks/$$name.py || exit 1; echo; \
+	  PYTHONDONTWRITEBYTECODE=1 "$(PY)" -m benchmarks.$$name || exit 1; echo; \
 	done
 
 accuracy: $(DEV) $(SELF)

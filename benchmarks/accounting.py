@@ -1,6 +1,6 @@
 """What accounting costs in time, and the modules that everyone imports.
 
-    python benchmarks/accounting.py
+    python -m benchmarks.accounting
 
 Seconds of one processor, the least of three processes, beside the limits we set ourselves: light
 modules, the noise of many rounds on batches of rows, a closed form.
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from protocol import PROCESSES, in_a_process, machine
+from benchmarks.protocol import PROCESSES, in_a_process, machine
 
 UNIT = 2.0**30
 """Steps of the grid per radius."""
@@ -86,7 +86,7 @@ def main() -> None:
     print(f"\n{'accounting':36}{'seconds':>10}{'at most':>10}")
     runs = [
         {f"import privtail.{module}": imported(module) for module in ("losses", "domains")}
-        | in_a_process(__file__, "--measure")
+        | in_a_process("-m", "benchmarks.accounting", "--measure")
         for _ in range(PROCESSES)
     ]
     for name, limit in LIMITS.items():

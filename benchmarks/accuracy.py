@@ -1,6 +1,6 @@
 """Accuracy of the defaults: beside the constant predictor and beside the fit without privacy.
 
-    python benchmarks/accuracy.py [SECTION ...] [--quick] [--seeds 3]
+    python -m benchmarks.accuracy [SECTION ...] [--quick] [--seeds 3]
 
 Sections: lognormal (what the documentation quotes), regimes, units, shifts. Every row is the median
 and the worst of several seeds; "ratio" is the worst over the constant predictor (root mean squared

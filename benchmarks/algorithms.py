@@ -1,6 +1,6 @@
 """Seconds of published algorithms, beside plain NumPy transcriptions of their boxes.
 
-``make bench`` or ``python benchmarks/algorithms.py [part ...]``; parts are ``table``, ``trimmed``
+``make bench`` or ``python -m benchmarks.algorithms [part ...]``; parts are ``table``, ``trimmed``
 and ``net``. Two threads, best of three processes for the first two, one for the net.
 
 ``table`` is table 1 of Xie et al. (n = 10,000, p = 50, lasso, HTDP-FW logistic; epsilon 1, delta
@@ -19,9 +19,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from protocol import PROCESSES, in_a_process, machine, pairs
 from scipy.special import expit, ndtr
 
+from benchmarks.protocol import PROCESSES, in_a_process, machine, pairs
 from privtail.algorithms import (
     HeavyTailedFrankWolfe,
     NetSearch,
@@ -196,7 +196,9 @@ def table() -> None:
     columns = ("steps", "printed", "plain", "simulated", "exact", "calibrated")
     print(f"{'seconds':12}", *(f"{name:>11}" for name in columns), sep="")
     for name, printed in PRINTED.items():
-        runs = [in_a_process(__file__, "--measure", name) for _ in range(PROCESSES)]
+        runs = [
+            in_a_process("-m", "benchmarks.algorithms", "--measure", name) for _ in range(PROCESSES)
+        ]
         best = {key: min(run[key] for run in runs) for key in runs[0]} | {"printed": printed}
         print(f"{name:12}", *(f"{best[key]:11.4g}" for key in columns), sep="", flush=True)
     print(f"{'at most':12}{'':33}{SIMULATED:11.4g}{EXACT:11.4g}")
@@ -222,7 +224,7 @@ def sorted_mean() -> dict[str, Any]:
 
 def trimmed() -> None:
     """The trimmed mean against a sort."""
-    runs = [in_a_process(__file__, "--trimmed") for _ in range(PROCESSES)]
+    runs = [in_a_process("-m", "benchmarks.algorithms", "--trimmed") for _ in range(PROCESSES)]
     best = min(runs, key=lambda run: float(run["ratio"]))
     print(
         f"trimmed mean, n = 1e6: {best['ours']:.4f} s, a sort {best['theirs']:.4f} s, "
@@ -251,7 +253,7 @@ def searched() -> dict[str, float]:
 
 def net() -> None:
     """The search of a net."""
-    took = in_a_process(__file__, "--net")["seconds"]
+    took = in_a_process("-m", "benchmarks.algorithms", "--net")["seconds"]
     print(f"net search, 1e5 points, n = 1e5, d = 3: {took:.1f} s, at most {SEARCH:g}", flush=True)
 
 

@@ -1,6 +1,6 @@
 """A Dask cluster on this machine: what a round costs beside its sweep, and what a worker adds.
 
-    python benchmarks/cluster.py [overhead] [driver] [workers] [folder] [ceiling] [threads]
+    python -m benchmarks.cluster [overhead] [driver] [workers] [folder] [ceiling] [threads]
                                  [--rows 1000000] [--columns 20] [--rounds 15] [--files FOLDER]
 
 A round is one clipped gradient; workers are processes of one thread each. Ratios are those of
@@ -28,7 +28,6 @@ import multiprocessing
 import os
 import resource
 import statistics
-import sys
 import tempfile
 import time
 import warnings
@@ -37,8 +36,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
-from protocol import machine, pairs
+from benchmarks.protocol import machine, pairs
 
 LIMITS = {2: 40, 64: 100}
 """Milliseconds of overhead that we allow a round of so many partitions."""

@@ -1,6 +1,6 @@
 """Targets that a straight line fits badly, from heavy-tailed features: error over the constant's.
 
-    python benchmarks/concave.py [--seeds 7]
+    python -m benchmarks.concave [--seeds 7]
 
 Features are exp(sigma z), z standard normal; the target is the sum of z, brought to deviation 1,
 with noise of deviation .5, as it is or rounded and cut to 1, 2 .. 5. "line" is the default on the

@@ -1,6 +1,6 @@
 """Problems drawn at random: how far from the constant, and how near to the fit without privacy.
 
-    python benchmarks/drawn.py [--problems 200] [--first 0] [--rows 20000] [--all] [--task TASK]
+    python -m benchmarks.drawn [--problems 200] [--first 0] [--rows 20000] [--all] [--task TASK]
 
 Problem number i is drawn from ``default_rng([2026, i])``: the task (squares, huber, lad, labels of
 2 or 3 classes, counts), n and d (log-uniform), a law of the features (one for all, or one for

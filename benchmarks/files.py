@@ -1,6 +1,6 @@
 """A file larger than memory should be: one pass beside a bare PyArrow scan, and peak memory.
 
-    python benchmarks/files.py [--rows 20000000] [--format parquet|csv|arrow] [--parts 8]
+    python -m benchmarks.files [--rows 20000000] [--format parquet|csv|arrow] [--parts 8]
 
 Writes ``rows`` x 10 doubles and a target to a temporary folder, in one file or in ``parts``. Each
 measurement runs in a process of its own: one fits through a `Curator` (clipped gradients) and
@@ -48,7 +48,7 @@ def main() -> None:
             f"{options.rows:,} rows x {COLUMNS} and a target, {options.format}, {size:.2f} GiB in "
             f"{options.parts} files"
         )
-        command = [sys.executable, __file__, "--measure", folder]
+        command = [sys.executable, "-m", "benchmarks.files", "--measure", folder]
         found = subprocess.run(
             command + ["--scratch"] * options.scratch, check=True, stdout=subprocess.PIPE
         )

@@ -1,6 +1,6 @@
 """Seconds until a user has a model: the import, the first fit, the fits after it.
 
-``python benchmarks/fit.py``. Each line is the best of three processes with two threads, and exact
+``python -m benchmarks.fit``. Each line is the best of three processes with two threads, and exact
 noise; processor time, of both threads, is what a busy machine does not change. n = 1e5, d = 10,
 epsilon = 1, delta = 1e-6.
 """
@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from protocol import PROCESSES, in_a_process, machine
+from benchmarks.protocol import PROCESSES, in_a_process, machine
 
 
 def measured() -> dict[str, float]:
@@ -64,7 +64,7 @@ def main() -> None:
 
         def best(name: str, count: int, **environment: str) -> None:
             runs = [
-                in_a_process(__file__, "--measure", PYTHONPATH=path, **environment)
+                in_a_process("-m", "benchmarks.fit", "--measure", PYTHONPATH=path, **environment)
                 for _ in range(count)
             ]
             least = [min(run[key] for run in runs) for key in runs[0]]

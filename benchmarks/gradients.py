@@ -1,6 +1,6 @@
 """Robust gradients against the plain one by two BLAS products, X @ w and X.T @ r.
 
-Run it with ``make bench`` or ``python benchmarks/gradients.py [case ...]``; ``--list`` names the
+Run it with ``make bench`` or ``python -m benchmarks.gradients [case ...]``; ``--list`` names the
 cases. Median ratio of 15 interleaved pairs, two threads, exact sums; best of three processes where
 a limit is set. The plain gradient is the two products alone: its residuals are given.
 """
@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from protocol import PROCESSES, in_a_process, machine, pairs
 from scipy.special import ndtr
 
+from benchmarks.protocol import PROCESSES, in_a_process, machine, pairs
 from privtail.losses import LogisticLoss, MultinomialLoss, SquaredLoss
 from privtail.robust_means import ClippedMean, SmoothedCatoniMean
 from privtail.trusted.budget import Budget
@@ -141,7 +141,10 @@ def main(chosen: list[str]) -> None:
         threads = str(PROBLEMS.get(case.partition(", ")[2], {}).get("threads", 2))
         settings = {"PRIVTAIL_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
         count = PROCESSES if case in LIMITS or case == PRINTED else 1
-        runs = [in_a_process(__file__, "--measure", case, **settings) for _ in range(count)]
+        runs = [
+            in_a_process("-m", "benchmarks.gradients", "--measure", case, **settings)
+            for _ in range(count)
+        ]
         best = min(runs, key=lambda run: run["ratio"])
         shown, limit = f"{best['ratio']:.2f}", str(LIMITS.get(case, ""))
         if case == PRINTED:

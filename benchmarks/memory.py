@@ -1,6 +1,6 @@
 """Peak memory of a gradient beyond the data, and of a whole fit; needs Linux.
 
-``python benchmarks/memory.py``. n = 1e6, d = 50, two threads. The kernels are compiled before, on
+``python -m benchmarks.memory``. n = 1e6, d = 50, two threads. The kernels are compiled before, on
 a few rows; then the peak of the resident memory is reset and read again.
 """
 
@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from protocol import in_a_process, machine
+from benchmarks.protocol import in_a_process, machine
 
 LIMIT = 64.0
 KINDS = ("float64", "float32", "column-major", "CSR")
@@ -48,7 +48,7 @@ def main() -> None:
     print(machine("numba"))
     print(f"\n{'MB beyond the data':36}{'clipped':>9}{'Catoni':>9}{'at most':>9}")
     for kind in KINDS:
-        peaks = in_a_process(__file__, "--measure", kind)
+        peaks = in_a_process("-m", "benchmarks.memory", "--measure", kind)
         print(f"{kind:36}{peaks['clipped']:9.1f}{peaks['Catoni']:9.1f}{LIMIT:9.0f}", flush=True)
 
 

@@ -54,11 +54,9 @@ def pairs(ours: Callable[[], Any], theirs: Callable[[], Any], count: int = PAIRS
     }
 
 
-def in_a_process(script: str, *arguments: str, **environment: str) -> Any:
-    """What ``script arguments`` prints, as JSON, in a fresh process with two threads."""
+def in_a_process(*arguments: str, **environment: str) -> Any:
+    """What ``python arguments`` prints, as JSON, in a fresh process with two threads."""
     names = ("PRIVTAIL_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
     env = {**os.environ, **dict.fromkeys(names, str(THREADS)), **environment}
-    out = subprocess.run(
-        [sys.executable, script, *arguments], env=env, check=True, stdout=subprocess.PIPE
-    )
+    out = subprocess.run([sys.executable, *arguments], env=env, check=True, stdout=subprocess.PIPE)
     return json.loads(out.stdout)

@@ -1,6 +1,6 @@
 """How much of the way from the constant to the fit without privacy the defaults go, on real tables.
 
-    python benchmarks/real.py [TABLE ...] [--epsilon 2] [--seeds 9] [--data FOLDER]
+    python -m benchmarks.real [TABLE ...] [--epsilon 2] [--seeds 9] [--data FOLDER]
 
 Every table as it was published, nothing scaled or clipped: two thirds of the rows to fit, the rest
 to test. ``closed`` is (constant - ours) / (constant - without privacy), the median of the seeds,
