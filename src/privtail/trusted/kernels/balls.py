@@ -116,8 +116,8 @@ def ball_dense(
     padded = wide + 8
     totals = np.zeros((blocks, outputs, padded))
     all_scales, all_offsets = np.zeros(padded), np.zeros(padded)
-    all_scales[:d] = scales
-    all_offsets[:d] = offsets
+    for j in range(d):
+        all_scales[j], all_offsets[j] = scales[j], offsets[j]
     if intercept:
         all_offsets[d] = 1.0
     magic = 1.5 * 2.0**52

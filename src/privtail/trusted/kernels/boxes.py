@@ -135,8 +135,8 @@ def box_dense(
     last = np.zeros(8)
     last_scales = np.zeros(8)
     last_offsets = np.zeros(8)
-    last_scales[: d - tail] = scales[tail:]
-    last_offsets[: d - tail] = offsets[tail:]
+    for j in range(tail, d):
+        last_scales[j - tail], last_offsets[j - tail] = scales[j], offsets[j]
     if intercept:
         last[d - tail] = 1.0
         last_scales[d - tail] = 1.0
