@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -15,7 +16,9 @@ import pytest
 import privtail
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.linear_model import DPLinearRegression, DPLogisticRegression, DPPoissonRegressor
-from privtail.reporting.pages import most_certain
+from privtail.reporting.contents import Content
+from privtail.reporting.pages import _picture, most_certain
+from privtail.views import Row
 
 SIMULATED = {"noise": "simulated", "random_state": 0}
 VOID = {"meta", "br", "rect", "line", "circle", "polyline"}
@@ -188,6 +191,21 @@ def test_an_attacker_tells_what_the_statement_compares(tmp_path, neighbours, per
     assert "in a table of 3,000 rows" in promised
 
 
+def test_a_page_on_persons_speaks_of_persons(tmp_path):
+    """It said that intervals allow for sampling, which the note of the same evaluation denied."""
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(3_000, 2)), columns=["a", "b"])
+    model = DPLinearRegression(epsilon=2.0, max_rows=2).fit(X, X["a"], groups=np.arange(3_000) // 2)
+    for persons in (True, False):
+        who = {"groups": np.arange(3_000) // 2, "max_rows": 2} if persons else {}
+        found = privtail.evaluate(model, X, X["a"], epsilon=1.0, **who)
+        content = {"format": "privtail-evaluation", "version": 1, **found.to_dict()}
+        (tmp_path / "quality.json").write_text(json.dumps(content))
+        text = privtail.report(tmp_path / "quality.json")
+        assert ("% allow for noise and clipping, not for sampling." in text) is persons
+        assert ("depends little on any person." in text) is persons
+        assert ("depends little on any single row." in text) is not persons
+
+
 def test_log_odds_are_of_a_label(tmp_path):
     X = np.random.default_rng(0).normal(size=(2000, 2))
     model = DPLogisticRegression(epsilon=5.0, classes=["no", "yes"], **SIMULATED)
@@ -243,6 +261,14 @@ def test_many_numbers_are_a_short_picture(tmp_path):
     text = privtail.report(tmp_path / "wide.json")
     assert "Show all 40 numbers" in text
     assert len(re.findall("<circle", text)) == 25
+
+
+def test_a_picture_of_numbers_without_intervals_says_so():
+    rows = tuple(Row(f"x{j}", 1.0 + j / 40, None, None) for j in range(40))
+    content = Content("Model of y", (), rows, True, None, (), (), "model.json")
+    assert "The first 25 of 40 numbers" in _picture(content)
+    known = replace(content, numbers=(*rows[:-1], Row("x39", 1.0, 0.9, 1.1)))
+    assert "clearest" in _picture(known)
 
 
 def test_a_model_that_was_not_written_is_refused_in_words():

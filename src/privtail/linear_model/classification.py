@@ -40,7 +40,7 @@ MOST_CLASSES = 64
 """Room in the plan for labels that are not released yet."""
 
 LABELS_PLANNED = (
-    "The labels were found privately. The releases above are listed as planned, for "
+    "The labels were found privately. The releases are listed as planned, for "
     f"{MOST_CLASSES} classes; {{found}} were found, and no others were released. The cost is that "
     "of the plan."
 )

@@ -180,10 +180,12 @@ def _evaluation(written: Mapping[str, Any], file: str) -> Content:
         )
     )
     labels = ", ".join(map(str, written["classes"] or ()))
+    persons = any(statement.max_rows is not None for statement in statements)
+    allowed = "noise and clipping, not for sampling" if persons else "noise and sampling"
     described = (
         *said,
         *([f"The labels are {labels}."] if labels else []),
-        f"Intervals of {100 * written['confidence']:g} % allow for noise and sampling.",
+        f"Intervals of {100 * written['confidence']:g} % allow for {allowed}.",
         *meant,
     )
     notes = tuple(map(str, written["notes"]))

@@ -17,10 +17,13 @@ from privtail.statement import Statement, installed_versions, verify
 from privtail.views import MOST, Row, intervals, shown
 
 LEGEND = (
-    ("ε (epsilon)", "how far one row may change what is likely to come out: smaller is better"),
+    (
+        "ε (epsilon)",
+        "how far one row, or one person, may change what is likely to come out: smaller is better",
+    ),
     (
         "δ (delta)",
-        "a small slack: if one row changes, results become at most e^ε times as likely, plus δ",
+        "a small slack: results become at most e^ε times as likely, plus δ",
     ),
     ("n", "the number of rows, which is public"),
     ("μ (mu), ρ (rho)", "the same promise in the units of Gaussian and zero-concentrated DP"),
@@ -29,7 +32,10 @@ LEGEND = (
     ("law, sampling", "the distribution of the noise; which rows took part"),
     ("times, size", "how often there was such a release; how many numbers it holds"),
     ("noise std", "the standard deviation of the noise that was added to each number"),
-    ("std/rad., std/diam.", "noise over how far one row can move the sum (emptied, replaced)"),
+    (
+        "std/rad., std/diam.",
+        "noise over how far that row, or person, can move the sum (emptied, replaced)",
+    ),
     ("share", "the part of the budget that the release used, to first order"),
 )
 
@@ -149,9 +155,13 @@ def _promise(named: Mapping[Statement, str]) -> str:
             "this page adds to the sums. If no row is in two files, each promise above "
             "holds as it stands.</p>"
         )
+    units = {
+        s.max_rows is None: "any single row" if s.max_rows is None else "any person" for s in named
+    }
+    one = " or ".join(units.values())
     return (
         "<section><h2>What is promised</h2><p>Random noise was added to every number that was "
-        "computed from the rows, so that what was released depends little on any single row.</p>"
+        f"computed from the rows, so that what was released depends little on {one}.</p>"
         f"{''.join(parts)}{several}</section>"
     )
 
@@ -202,6 +212,8 @@ def _picture(content: Content) -> str:
         return f"<figure>{intervals(rows, content.title, zero=content.zero)}</figure>"
     shown = sorted(sorted(rows, key=_strength, reverse=True)[:MOST], key=rows.index)
     said = f"The {MOST} of {len(rows)} numbers that are clearest relative to their uncertainty."
+    if not any(map(_strength, shown)):
+        said = f"The first {MOST} of {len(rows)} numbers: none has an interval with two ends."
     picture = intervals(shown, content.title, zero=content.zero)
     return f"<figure>{picture}<figcaption>{said}</figcaption></figure>"
 
@@ -265,7 +277,7 @@ def _outside(statements: Sequence[Statement]) -> str:
     return (
         f"<section><h2>What the promise does not cover</h2>{_list(tuple(outside))}<p>These are "
         "public, and not protected: the number of rows, the names and types of columns, declared "
-        "categories and labels, and settings.</p></section>"
+        "categories and labels, settings, and the names in an entry of a ledger.</p></section>"
     )
 
 
