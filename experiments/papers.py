@@ -6,6 +6,7 @@ import importlib
 from functools import cache
 
 from experiments.study import Study
+from privtail.spelling import guess
 
 PAPERS = {
     "wang2020": "Wang, Xiao, Devadas, Xu, ICML 2020: On differentially private stochastic convex "
@@ -74,6 +75,6 @@ def chosen(names: list[str]) -> list[Study]:
             key: study for key, study in studies().items() if name in ("all", study.paper, key)
         }
         if not those:
-            raise ValueError(f"There is no study {name!r}.")
+            raise ValueError(f"There is no study {name!r}.{guess(name, (*studies(), *PAPERS))}")
         found |= those
     return list(found.values())

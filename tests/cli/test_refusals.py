@@ -175,6 +175,40 @@ def test_a_schema_that_readers_take_differently(shell, table, text, wrong):
     assert wrong in shell.refused("fit", "claims.csv", *FIT, "--schema", "schema.json")
 
 
+def test_what_a_schema_cannot_hold_goes_on_the_command_line(shell, table):
+    for content, said in (
+        ('{"groups": "person"}', "Other options"),
+        ('{"feature": []}', "features"),
+    ):
+        (shell.folder / "schema.json").write_text(content)
+        error = shell.refused("fit", "claims.csv", *FIT, "--schema", "schema.json")
+        assert "base_levels" in error
+        assert said in error
+    (shell.folder / "schema.json").write_text('{"target": "late",\n}')
+    error = shell.refused("fit", "claims.csv", *FIT, "--schema", "schema.json")
+    assert "(line " in error
+
+
+def test_misspelt_names_of_papers(shell):
+    assert "Is 'catoni-descent' meant?" in shell.refused(
+        "theory", "catoni", "--n", "9", "--d", "2", "--epsilon", "1"
+    )
+    assert "Is 'catoni-descent' meant?" in shell.refused(
+        "plan",
+        "--rows",
+        "90",
+        "--features",
+        "2",
+        "--model",
+        "linear",
+        "--algorithm",
+        "catoni-descend",
+        "--epsilon",
+        "1",
+    )
+    assert "Is 'wang2020-figure-1a' meant?" in shell.refused("reproduce", "wang2020-fig-1a")
+
+
 def test_no_cell_of_a_refused_file_reaches_a_real_terminal(shell, table):
     """The whole process, so that nothing that a library prints is missed."""
     content, _ = FILES["ragged.csv"]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from privtail.errors import InvalidInput, require_whole
+from privtail.spelling import guess
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -327,7 +328,10 @@ def promises(name: str) -> tuple[Promise, ...]:
     """
     found = tuple(promise for promise in PROMISES if promise.name == name)
     if not found:
-        known = ", ".join(dict.fromkeys(promise.name for promise in PROMISES))
+        known = tuple(dict.fromkeys(promise.name for promise in PROMISES))
         why = WITHOUT.get(name, "it is no published algorithm")
-        raise InvalidInput(f"No theorem has a rate for {name!r}: {why}. There are for: {known}.")
+        near = "" if name in WITHOUT else guess(name, known)
+        raise InvalidInput(
+            f"No theorem has a rate for {name!r}: {why}.{near} There are for: {', '.join(known)}."
+        )
     return found

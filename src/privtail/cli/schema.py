@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -14,6 +15,7 @@ import typer
 from privtail.cli.options import Numeric, Written
 from privtail.errors import InvalidInput
 from privtail.json_files import Repeated, strictly
+from privtail.spelling import guess
 
 Label = str | int | float | bool
 Missing = Literal["drop", "indicator"]
@@ -29,6 +31,7 @@ _FORMS = {"partition_columns": list}
 _KNOWN = frozenset(
     {"target", "classes", "numeric", "categories", "drop", "missing", "features", "base_levels"}
 )
+_NAMES = (*sorted(_KNOWN), *_WRITTEN)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,6 +161,7 @@ class Schema:
     @classmethod
     def read(cls, path: Path) -> Schema:
         """Read a schema file; raises InvalidInput if it cannot be understood."""
+        place = ""
         try:
             content = strictly(path.read_bytes())
         except OSError as error:
@@ -168,10 +172,10 @@ class Schema:
             raise InvalidInput(
                 f"The schema {path} says two things. {error.sentence} Leave one of them out."
             ) from None
-        except (ValueError, RecursionError):
-            content = None
+        except (ValueError, RecursionError) as error:
+            content, place = None, _place(error)
         if not isinstance(content, dict):
-            raise InvalidInput(f"The schema {path} is not a JSON object. Its form: {_FORM}")
+            raise InvalidInput(f"The schema {path} is not a JSON object{place}. Its form: {_FORM}")
         written = {name: content.pop(name) for name in _WRITTEN if name in content}
         unknown = set(content) - _KNOWN
         if content.get("missing", "drop") not in get_args(Missing):
@@ -182,7 +186,8 @@ class Schema:
         target, categories = content.get("target"), content.get("categories", {})
         if unknown or not isinstance(target, str | None) or not isinstance(categories, dict):
             wrong = min(unknown) if unknown else "target" if categories == {} else "categories"
-            raise InvalidInput(f"The schema {path} is wrong in {wrong!r}. Its form: {_FORM}")
+            known = "" if wrong in _NAMES else _stranger(wrong)
+            raise InvalidInput(f"The schema {path} is wrong in {wrong!r}.{known} Its form: {_FORM}")
         return cls(
             target=target,
             classes=_list(path, content, "classes", str | int | float),
@@ -206,6 +211,20 @@ class Schema:
                     f"Column {name!r} of {path} is not in the schema. Put it under "
                     f'"numeric" or "categories", or leave it out (--drop {shlex.quote(name)}).'
                 )
+
+
+def _place(error: Exception) -> str:
+    """Where a file stops being JSON, such as after a comma too many."""
+    known = isinstance(error, json.JSONDecodeError)
+    return f" (line {error.lineno}, column {error.colno})" if known else ""
+
+
+def _stranger(name: str) -> str:
+    """What a schema holds, for a name that it may not hold."""
+    return (
+        f"{guess(name, _NAMES)} It may hold {', '.join(_NAMES)}. Other options go on the command "
+        "line."
+    )
 
 
 def _list(path: Path, content: dict[str, Any], name: str, kind: Any) -> tuple[Any, ...] | None:

@@ -174,8 +174,9 @@ def _without_numbers(
     text = data.texts(undeclared, data.numeric)
     if text and data.untyped:
         listed = ", ".join(map(repr, text))
-        others = [str(name) for name in undeclared if name not in text][:20] or ["cost"]
-        named = " ".join(f"--column {shlex.quote(name)}" for name in others)
+        others = [str(name) for name in undeclared if name not in text] or ["cost"]
+        named = " ".join(f"--column {shlex.quote(name)}" for name in others[:20])
+        named += " ..." * (len(others) > 20)
         raise InvalidInput(
             f"{data.path} has text in {listed}, and a CSV has no types by which columns could be "
             "left out.",

@@ -21,6 +21,7 @@ from privtail.errors import InvalidInput
 from privtail.losses import Targets
 from privtail.published.standardized import Standardized
 from privtail.robust_means import TruncatedMean
+from privtail.spelling import guess
 from privtail.trusted.budget import Budget
 from privtail.trusted.problem import Problem
 
@@ -170,7 +171,8 @@ def named(
         )
     if name not in NAMES:
         raise InvalidInput(
-            f"There is no algorithm {name!r}. There are: auto, {', '.join(NAMES)}.",
+            f"There is no algorithm {name!r}.{guess(name, (*NAMES, *OBJECTS))} There are: auto, "
+            f"{', '.join(NAMES)}.",
             "Or give an object such as CatoniDescent(steps=50, step_size=0.1, scale=10.0, "
             "smoothing=3.0).",
             cli="To see them: privtail algorithms",
