@@ -189,6 +189,19 @@ def test_what_a_schema_cannot_hold_goes_on_the_command_line(shell, table):
     assert "(line " in error
 
 
+def test_what_a_ledger_has_cannot_be_changed_in_silence(shell):
+    """Without --epsilon, four of these were not looked at, and the command succeeded."""
+    shell("budget", "budget.jsonl", "--epsilon", 1, "--delta", "1e-6")
+    for option, value in (
+        ("--epsilon", 2), ("--delta", "1e-5"), ("--composition", "zcdp"), ("--data-set", "claims"),
+        ("--neighbours", "zero_out"), ("--analyst", "ann=1"),
+    ):  # fmt: skip
+        assert "cannot be changed" in shell.refused("budget", "budget.jsonl", option, value)
+        if option != "--epsilon":
+            assert "--epsilon" in shell.refused("budget", "other.jsonl", option, value)
+    shell("budget", "budget.jsonl", "--composition", "basic", "--neighbours", "replace_one")
+
+
 def test_misspelt_names_of_papers(shell):
     assert "Is 'catoni-descent' meant?" in shell.refused(
         "theory", "catoni", "--n", "9", "--d", "2", "--epsilon", "1"

@@ -65,7 +65,8 @@ def budget(
     from privtail.ledgers import existing
     from privtail.trusted.ledger import Ledger
 
-    if epsilon is None and (delta is None or not file.exists()):
+    asked = {epsilon, delta, neighbours, composition, data_set, *(analyst or ())} != {None}
+    if not asked or (epsilon is None and not file.exists()):
         ledger = existing(file)
     else:
         if epsilon is not None and epsilon < math.inf and delta is None and not file.exists():

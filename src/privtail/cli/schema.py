@@ -215,8 +215,9 @@ class Schema:
 
 def _place(error: Exception) -> str:
     """Where a file stops being JSON, such as after a comma too many."""
-    known = isinstance(error, json.JSONDecodeError)
-    return f" (line {error.lineno}, column {error.colno})" if known else ""
+    if not isinstance(error, json.JSONDecodeError):
+        return ""
+    return f" (line {error.lineno}, column {error.colno})"
 
 
 def _stranger(name: str) -> str:
