@@ -39,9 +39,10 @@ def announced(values: Any) -> Any:
         return {name: announced(column) for name, column in values.items()}
     if not is_spread(values):
         raise InvalidInput("The columns of X are all Dask collections, or none is.")
-    if hasattr(values, "_meta") and hasattr(values, "to_delayed") and not hasattr(values, "chunks"):
+    kind = type(values)  # its class is asked: a delayed value says that it has every attribute
+    if hasattr(kind, "_meta") and hasattr(kind, "to_delayed") and not hasattr(kind, "chunks"):
         return values._meta  # noqa: SLF001  Dask's name for its types
-    if hasattr(values, "chunks"):
+    if hasattr(kind, "chunks"):
         if values.dtype == object or any(map(math.isnan, values.shape[1:])):
             raise InvalidInput("A Dask array needs a numeric type and a known number of columns.")
         return np.empty((0, *values.shape[1:]), values.dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import subprocess
 import sys
@@ -177,8 +178,15 @@ def test_bits_of_exposures(client: Any) -> None:
     away = spread_out(here)
     expected = bits(model.fit(here[FEATURES], here["count"], exposure=here["years"]))
     assert bits(model.fit(away[FEATURES], away["count"], exposure=away["years"])) == expected
-    with pytest.raises(InvalidInput, match="exposure"):
+    both = "X and exposure are both Dask collections, or neither"
+    with pytest.raises(InvalidInput, match=both):
         model.fit(away[FEATURES], away["count"], exposure=here["years"])
+    for X in (here[FEATURES], here[FEATURES].to_numpy()):
+        for exposure in (away["years"], da.from_array(here["years"].to_numpy())):
+            with pytest.raises(InvalidInput, match=both):
+                model.fit(X, here["count"], exposure=exposure)
+            with pytest.raises(InvalidInput, match=both):
+                privtail.cross_validate(model, X, here["count"], epsilon=1.0, exposure=exposure)
 
 
 def test_bits_of_declared_features(client: Any) -> None:
@@ -661,6 +669,19 @@ def test_predictions_are_made_when_they_are_computed(client: Any) -> None:
         lazy = call(da.from_array(X, chunks=(230, 2)))
         assert lazy.shape == call(X).shape
         assert repr(lazy.compute()) == repr(call(X))
+
+
+def test_what_is_no_table_of_dask_is_told_so() -> None:
+    here, lazy = rows(), delayed(rows())[FEATURES]
+    X, y, model = here[FEATURES], here["cost"], DPLinearRegression(**options())
+    model.fit(X, y)
+    fits = ((lazy, lazy["a"]), (lazy, spread_out(here)["cost"]), (X, lazy["a"]))
+    for call in (lambda: model.predict(lazy), *(functools.partial(model.fit, *to) for to in fits)):
+        with pytest.raises(InvalidInput, match="A Dask Delayed is no table|both Dask collections"):
+            call()
+    away = spread_out(here)
+    with pytest.raises(InvalidInput, match=r"pass ddf\[features\]"):
+        model.predict({name: away[name] for name in FEATURES})
 
 
 # Sabotage

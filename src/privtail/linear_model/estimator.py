@@ -16,7 +16,7 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privtail.compilation import QUIET, steady
-from privtail.dask_collections import is_spread
+from privtail.dask_collections import announced, is_spread
 from privtail.errors import AccuracyWarning, InvalidInput, told, warn
 from privtail.ledgers import as_ledger, telling_charge
 from privtail.linear_model.documented import documented
@@ -192,6 +192,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             )
         if self.invalid != "raise":
             require_read(y)
+        if is_spread(y):
+            announced(y)
         if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1 and not hasattr(type(y), "tocsr"):
             warn(
                 "A column-vector y was passed when a 1d array was expected: use y.ravel().",

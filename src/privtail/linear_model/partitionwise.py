@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from privtail.dask_collections import is_spread
+from privtail.dask_collections import announced, is_spread
+from privtail.errors import InvalidInput
 
 Predict = Callable[..., Any]
 
@@ -26,12 +27,17 @@ def partitionwise(predict: Predict) -> Predict:
         if not is_spread(X):
             return predict(self, X)
         check_is_fitted(self)
+        if isinstance(X, Mapping):
+            raise InvalidInput(
+                "Columns of a Dask cluster are predicted as one frame: pass ddf[features]."
+            )
+        types = announced(X)
         model = copy.copy(self)
         model.ledger = None
         if hasattr(X, "chunks"):
             return _of_array(getattr(model, predict.__name__), X)
         work = functools.partial(_of_frame, predict.__name__, model)
-        return X.map_partitions(work, meta=work(X._meta))  # noqa: SLF001  Dask's name for its types
+        return X.map_partitions(work, meta=work(types))
 
     return lazily
 

@@ -137,7 +137,7 @@ class Curator:
         declared = categories, encoding, exposure
         away: Spread | None = None
         records: Any
-        if is_spread(X, y, groups):
+        if is_spread(X, y, groups, exposure):
             from privtail.trusted.cluster.spread import Spread
 
             records = away = Spread(X, y, classes, *declared, groups=groups)

@@ -158,8 +158,11 @@ class Spread(PrivateRows):
     ) -> None:  # fmt: skip
         _require_of_dask(X, y, groups, exposure)
         if exposure is not None:
-            if not is_spread(exposure):
-                raise InvalidInput("The exposure of a Dask collection must be one, too.")
+            if is_spread(X) != is_spread(exposure):
+                raise InvalidInput(
+                    "X and exposure are both Dask collections, or neither is. Of one frame pass "
+                    'X=ddf[features] and exposure=ddf["years"].'
+                )
             y = {"y": y, "exposure": exposure}
         if y is not None and is_spread(X) != is_spread(y):
             raise InvalidInput(
