@@ -56,6 +56,21 @@ def test_an_intercept_moves_to_its_quantile_whatever_the_unit(unit, start):
     assert np.mean(y < fit.w[1, 0]) == pytest.approx(0.8, abs=0.03)
 
 
+@pytest.mark.parametrize("q", [math.ulp(0.0), 1 - math.ulp(0.5)])
+@pytest.mark.parametrize("start", [-1e9, 1e9])
+def test_the_most_extreme_quantiles_have_a_model(q, start):
+    """All targets are on one side: the fraction below is then cut where a normal score is finite.
+
+    It was infinite there, and a fit that was paid for ended in a division by zero.
+    """
+    fit = staged(
+        [MatchQuantile(MeanDerivative(GaussianNoise(30.0), releases=3))], np.zeros((500, 1)),
+        np.zeros(500), QuantileLoss(quantile=q), w=np.array([[0.0], [start]]),
+        standard=identity(1),
+    )  # fmt: skip
+    assert np.isfinite(fit.w).all()
+
+
 # ---------------------------------------------------------------- whole fits
 
 

@@ -171,7 +171,7 @@ def at_quantile(fit: Fit, mean: MeanDerivative, loss: Loss, w: Doubles, scale: f
         moved = w.copy()
         moved[-1] += move * scale
         release = float(mean.release(fit, loss, moved, loss.lipschitz)[0])
-        below = ndtri(np.clip(q + release, least, 1 - least))
+        below = ndtri(np.clip(q + release, max(least, SMALLEST), 1 - max(least, 2.0**-53)))
         score = below - ndtri(q)
         density = math.exp(-(below**2) / 2) / math.sqrt(2 * math.pi)
         scores.append((move, score, math.hypot(noise / density, score / 4, 1e-9)))
