@@ -53,8 +53,9 @@ HIDDEN = (
 )
 CLIPPED = (
     "Large residuals were clipped. If residuals are skewed or an effect is not linear, clipping "
-    "can bias slopes, and intervals do not allow for that. An interval is too narrow if residuals "
-    "spread more in rows with extreme values of its feature, unless heteroscedastic=True was given."
+    "can bias slopes and the mean of predictions; intervals do not allow for that. An interval is "
+    "too narrow if residuals spread more in rows with extreme values of its feature, unless "
+    "heteroscedastic=True was given."
 )
 CURVED = (
     "Rows with a large norm were shrunk. If the effect of a feature with a long tail is not linear "
