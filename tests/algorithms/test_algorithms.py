@@ -483,8 +483,8 @@ WRONG = {
     "step_size": (0.0, -1.0, math.nan, math.inf, "0.1"),
     "threshold": (0.0, -1.0, math.nan),
     "scale": (0.0, math.nan),
-    "truncation": (0.0, math.inf),
-    "radius": (-1.0, math.nan),
+    "truncation": (0.0, math.inf, 1e101),
+    "radius": (-1.0, math.nan, 1e101),
     "decay": (-0.5, math.inf),
     "mean": (1.0,),
     "peeling": (3,),
@@ -502,6 +502,30 @@ def test_a_parameter_out_of_its_range_is_refused_when_the_algorithm_is_made(algo
         for wrong in WRONG[name]:
             with pytest.raises((InvalidInput, IncompatibleParts), match=f"^{name} must be"):
                 replace(algorithm, **{name: wrong})
+
+
+@every_algorithm
+def test_a_parameter_is_kept_as_it_was_checked(algorithm):
+    """A number of a class of its own could be another one in the run than in the plan."""
+    if isinstance(algorithm, ScaledDescent):
+        return
+
+    class Size(float):
+        def __float__(self):
+            return float.__float__(self)
+
+    class Count(int):
+        def __index__(self):
+            return int.__index__(self)
+
+    own = {float: Size, int: Count}
+    plain = {f.name: getattr(algorithm, f.name) for f in fields(algorithm)}
+    odd = {name: own[type(x)](x) for name, x in plain.items() if type(x) in own}
+    kept = replace(algorithm, **odd)
+    assert odd
+    assert {name: (type(getattr(kept, name)), getattr(kept, name)) for name in odd} == {
+        name: (type(plain[name]), plain[name]) for name in odd
+    }
 
 
 @pytest.mark.parametrize("kind", [FrankWolfe, FrankWolfeCorners])

@@ -7,7 +7,8 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import fields
-from numbers import Real
+from numbers import Integral, Real
+from operator import index
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from privtail.errors import IncompatibleParts, InvalidInput, real, require_whole
@@ -19,6 +20,8 @@ WHOLE = {"steps", "most_steps", "rows", "points", "sparsity", "blocks", "n", "d"
 """Counts, of at least 1."""
 ANY_SIZE = {"threshold", "scale"}
 """Positive numbers that may be infinite: then nothing is bounded."""
+AT_MOST = {"truncation": 1e100, "radius": 1e100}
+"""Sizes whose square is a number, too."""
 PARTS = {
     "mean": (("range", "blocks"), "ClippedMean(1.0) of privtail.robust_means"),
     "peeling": (("events", "release"), "OneShotPeeling(sparsity=5)"),
@@ -28,36 +31,49 @@ PARTS = {
 
 
 class Checked:
-    """Abstract: an algorithm whose parameters are checked when it is made."""
+    """Abstract: an algorithm whose parameters are checked when it is made.
+
+    What is checked is kept, as a plain number: a number of a class of its own, or one that changes,
+    would be another one in the plan than in the run.
+    """
 
     longest_step: ClassVar[float] = math.inf
 
     def __post_init__(self) -> None:
         values: Any = self
         for field in fields(values):
-            _check(field.name, getattr(self, field.name), self.longest_step)
+            plain = _checked(field.name, getattr(self, field.name), self.longest_step)
+            object.__setattr__(self, field.name, plain)
 
 
-def _check(name: str, value: Any, longest_step: float) -> None:
+def _checked(name: str, value: Any, longest_step: float) -> Any:
     if name in WHOLE:
-        require_whole(name, value, 1)
-    elif name in ANY_SIZE:
-        if not real(name, value) > 0:
-            raise InvalidInput(f"{name} must be a number above 0, got {value!r}.")
-    elif name == "step_size":
-        _require_positive(name, value)
-        if value > longest_step:
-            raise InvalidInput(f"step_size must be at most {longest_step:g}, got {value!r}.")
-    elif name in ("truncation", "radius"):
-        _require_positive(name, value)
-    elif name == "failure_probability":
-        _require_probability(name, value)
-    elif name == "decay" and not 0 <= real(name, value) < math.inf:
-        raise InvalidInput(f"decay must be 0 or a number above 0, got {value!r}.")
-    elif name in PARTS and not all(hasattr(value, part) for part in PARTS[name][0]):
+        return require_whole(name, value, 1)
+    if name in ANY_SIZE:
+        size = real(name, value)
+        if not size > 0:
+            raise InvalidInput(f"{name} must be a number above 0, got {size!r}.")
+        return size
+    if name in AT_MOST or name == "step_size":
+        most = AT_MOST.get(name, longest_step)
+        size = _positive(name, value)
+        if size > most:
+            raise InvalidInput(f"{name} must be at most {most:g}, got {size!r}.")
+        return size
+    if name == "failure_probability":
+        return _probability(name, value)
+    if name == "decay":
+        decay = real(name, value)
+        if not 0 <= decay < math.inf:
+            raise InvalidInput(f"decay must be 0 or a number above 0, got {decay!r}.")
+        return decay
+    if name in PARTS and not all(hasattr(value, part) for part in PARTS[name][0]):
         raise IncompatibleParts(
             f"{name} must be an object such as {PARTS[name][1]}, got a {type(value).__name__}."
         )
+    if type(value) is not bool and isinstance(value, Integral):
+        return index(value)
+    return real(name, value) if isinstance(value, Real) else value
 
 
 def preset(make: Callable[P, R]) -> Callable[P, R]:
@@ -71,9 +87,9 @@ def preset(make: Callable[P, R]) -> Callable[P, R]:
             if name in WHOLE and value is not None:
                 require_whole(name, value, 1)
             elif name == "failure_probability":
-                _require_probability(name, value)
+                _probability(name, value)
             elif isinstance(value, Real) and name not in ("low", "high", "decay", "printed"):
-                _require_positive(name, value)
+                _positive(name, value)
         weak, strong = given.get("curvature", 1.0), given.get("strong_convexity")
         if strong is not None and strong > weak:
             raise InvalidInput(
@@ -84,11 +100,15 @@ def preset(make: Callable[P, R]) -> Callable[P, R]:
     return checked
 
 
-def _require_positive(name: str, value: Any) -> None:
-    if not 0 < real(name, value) < math.inf:
-        raise InvalidInput(f"{name} must be positive and finite, got {value!r}.")
+def _positive(name: str, value: Any) -> float:
+    number = real(name, value)
+    if not 0 < number < math.inf:
+        raise InvalidInput(f"{name} must be positive and finite, got {number!r}.")
+    return number
 
 
-def _require_probability(name: str, value: Any) -> None:
-    if not 0 < real(name, value) < 1:
-        raise InvalidInput(f"{name} must lie between 0 and 1, got {value!r}. Use 0.05.")
+def _probability(name: str, value: Any) -> float:
+    number = real(name, value)
+    if not 0 < number < 1:
+        raise InvalidInput(f"{name} must lie between 0 and 1, got {number!r}. Use 0.05.")
+    return number
