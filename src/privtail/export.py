@@ -53,9 +53,10 @@ def to_code(model: Model, language: Language) -> str:
 
     ``"sql"``: a SELECT list of expressions over columns named as the model's, standard SQL but for
     EXP, which all large databases have. Numbers and counts: the prediction. Labels: the probability
-    of each. Where a number is NULL, infinite or NaN, the prediction is NULL; if missing numbers
-    have an indicator, NULL is what is missing. ``"python"``: a function ``predict(row)`` of a
-    mapping from column names to values; NaN where the model predicts nothing.
+    of each. Cast Boolean columns to integers first. Where a number is NULL, infinite or NaN, the
+    prediction is NULL; if missing numbers have an indicator, NULL is what is missing. ``"python"``:
+    a function ``predict(row)`` of a mapping from column names to values; NaN where the model
+    predicts nothing.
 
     Raises
     ------

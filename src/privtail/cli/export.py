@@ -25,7 +25,8 @@ def export(
     """Write a model as code that needs no privtail.
 
     The code clips features and predictions as the model does. SQL is a list of expressions for a
-    SELECT; Python is a file with a function predict(row). Exporting costs nothing, and the code
+    SELECT; Python is a file with a function predict(row). Cast Boolean columns to integers before
+    the SQL: most databases compare no Boolean with a number. Exporting costs nothing, and the code
     is as public, or as secret, as the model.
 
     For example:
