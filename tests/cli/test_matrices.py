@@ -39,3 +39,8 @@ def test_a_matrix_is_released_charged_and_written(shell, claims, verb, truth):
     shell.refused(*words)
     assert len(Ledger("budget.jsonl").entries()) == 1
     assert "claim" in shell.refused(verb, claims, "--epsilon", 1, "--column", "claim")
+
+
+def test_one_column_is_told_how_to_name_two(shell, claims):
+    error = shell.refused("correlation", claims, "--epsilon", 1, "--column", "cost")
+    assert "--column cost --column days" in error

@@ -333,7 +333,10 @@ def _released(
     if len(table.columns) < least:
         needed = f"At least {('one column', 'two columns')[least - 1]} of numbers must be passed."
         names = ", ".join(map(repr, table.left_out))
-        raise InvalidInput(f"{needed} These hold none: {names}." if names else needed)
+        raise InvalidInput(
+            f"{needed} These hold none: {names}." if names else needed,
+            cli="Name them: --column cost --column days",
+        )
     curator = table.curator(promised, label, intercept=True)
     asked = MeanProducts()
     multiplier = calibrated(curator, lambda m: asked.plan(m, curator.problem))
