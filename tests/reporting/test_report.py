@@ -204,6 +204,7 @@ def test_a_page_on_persons_speaks_of_persons(tmp_path):
         assert ("% allow for noise and clipping, not for sampling." in text) is persons
         assert ("depends little on any person." in text) is persons
         assert ("depends little on any single row." in text) is not persons
+        assert ("If no person is in two files, and no private cell" in text) is persons
 
 
 def test_log_odds_are_of_a_label(tmp_path):

@@ -144,6 +144,7 @@ def _promise(named: Mapping[Statement, str]) -> str:
     relations = {s.neighbours for s in named}
     if len(named) > 1 and len(relations) == 1 and all(s.private for s in named):
         rows = any(s.max_rows is None for s in named)
+        alone = "row" if all(s.max_rows is None for s in named) else "person"
         epsilon, delta = (
             math.fsum(getattr(s, name) for s in named) for name in ("epsilon", "delta")
         )
@@ -152,8 +153,8 @@ def _promise(named: Mapping[Statement, str]) -> str:
             f"ε = {digits_above(epsilon):g} and δ = {digits_above(delta):g} for one "
             f"{'row' if rows else 'person'}. The guess is then right in at most "
             f"{_percent(epsilon, delta)} of the cases. A release from these rows that is not on "
-            "this page adds to the sums. If no row is in two files, each promise above "
-            "holds as it stands.</p>"
+            f"this page adds to the sums. If no {alone} is in two files, and no private cell "
+            "decides in which one, each promise above holds as it stands.</p>"
         )
     units = {
         s.max_rows is None: "any single row" if s.max_rows is None else "any person" for s in named
