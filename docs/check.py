@@ -1,4 +1,4 @@
-"""Check a built site: every link inside it resolves, and nothing is fetched from elsewhere.
+"""Check a built site: links inside it resolve, nothing is fetched, and pictures are named in words.
 
 python docs/check.py build/docs/html
 """
@@ -21,10 +21,14 @@ class Page(HTMLParser):
         self.anchors: set[str] = set()
         self.links: list[str] = []
         self.fetched: list[str] = []
+        self.unnamed: list[str] = []
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Keep what the tag names, links to or fetches."""
+        """Keep what the tag names, links to or fetches, and pictures that no words name."""
+        words = dict(attrs)
+        if tag == "img" and (words.get("alt") or ".png").endswith(".png"):
+            self.unnamed.append(words.get("src") or "a picture")
         for key, value in attrs:
             if key in {"id", "name"} and value:
                 self.anchors.add(value)
@@ -33,12 +37,13 @@ class Page(HTMLParser):
 
 
 def faults(site: Path) -> list[str]:
-    """One line for every dead link and every address outside the site that a page fetches."""
+    """One line for every dead link, fetched address and picture without words."""
     files = (path for path in site.rglob("*.html") if "_static" not in path.parts)
     pages = {path: Page(path) for path in files}
     found = []
     for path, page in pages.items():
         name = path.relative_to(site)
+        found += [f"{name}: no words name {picture}" for picture in page.unnamed]
         for address in page.links + page.fetched:
             parts = urlsplit(address)
             if parts.scheme or parts.netloc:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
 from myst_nb.sphinx_ import NbMetadataCollector
 from sphinx.util.logging import getLogger
 
@@ -134,6 +135,16 @@ def _time_notebooks(_app: Any, env: Any) -> None:
             getLogger(__name__).warning("runs for %.0f s", taken, location=name)
 
 
+def _name_pictures(_app: Any, doctree: Any, _name: str) -> None:
+    """A picture that a cell drew is called by its heading: its file has the name of a hash."""
+    for picture in doctree.findall(nodes.image):
+        section = picture.parent
+        while section is not None and not isinstance(section, nodes.section):
+            section = section.parent
+        if section is not None and not picture.get("alt"):
+            picture["alt"] = f"Picture of the section “{section.next_node(nodes.title).astext()}”"
+
+
 def setup(app: Any) -> None:
     """Add the hooks above, after numpydoc has read a docstring."""
     app.connect("source-read", _run_anew)
@@ -141,3 +152,4 @@ def setup(app: Any) -> None:
     app.connect("autodoc-process-docstring", _escape, priority=600)
     app.connect("autodoc-skip-member", _skip)
     app.connect("env-check-consistency", _time_notebooks)
+    app.connect("doctree-resolved", _name_pictures)

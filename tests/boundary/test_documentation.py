@@ -88,9 +88,11 @@ def test_a_dead_link_and_a_fetch_are_found(root, tmp_path):
     assert faults(tmp_path) == []
     (tmp_path / "a.html").write_text(
         '<a href="c.html">c</a> <a href="b.html#no">b</a> <script src="https://x.org/y.js"></script>'
+        '<img src="b.html" alt="0a1b.png"><img src="b.html"><img src="b.html" alt="A curve">'
     )
     said = [line.split(": ", 1)[1] for line in faults(tmp_path)]
     assert said == [
+        *["no words name b.html"] * 2,
         "no such page: c.html",
         "no such anchor: b.html#no",
         "fetches https://x.org/y.js",
