@@ -315,7 +315,7 @@ def broken(path: Path, number: int, what: str) -> InvalidInput:
 
 
 def unusable(path: Path, error: OSError, *, write: bool) -> InvalidInput:
-    """The file cannot be opened or locked."""
+    """The file cannot be opened, locked, read or written."""
     if isinstance(error, FileNotFoundError):
         if path.parent.is_dir():
             return not_started(path)
@@ -332,8 +332,8 @@ def unusable(path: Path, error: OSError, *, write: bool) -> InvalidInput:
             f"{shlex.quote(str(path))} (and w on its folder to start a new one)."
         )
     return InvalidInput(
-        f"The ledger {path} cannot be opened or locked: {error.strerror}. Put it on a local, "
-        "writable disk."
+        f"The ledger {path} cannot be opened, locked, read or written: {error.strerror}. Put it on "
+        "a local, writable disk."
     )
 
 

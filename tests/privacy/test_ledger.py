@@ -471,8 +471,8 @@ def test_no_ledger_yet(path):
     assert Ledger(path).terms.epsilon == 1.0
 
 
-@pytest.mark.parametrize("call", ["open", "flock"])
-@pytest.mark.parametrize("number", ["EACCES", "EROFS", "ENOLCK"])
+@pytest.mark.parametrize("call", ["open", "flock", "read", "ftruncate"])
+@pytest.mark.parametrize("number", ["EACCES", "EROFS", "ENOLCK", "EIO"])
 def test_the_system_says_no(call, number, path, monkeypatch):
     import errno
     import fcntl
@@ -481,9 +481,22 @@ def test_the_system_says_no(call, number, path, monkeypatch):
         raise OSError(getattr(errno, number), os.strerror(getattr(errno, number)))
 
     ledger = Ledger(path, epsilon=1.0, delta=0.0)
-    monkeypatch.setattr(os if call == "open" else fcntl, call, refuse)
-    with pytest.raises(InvalidInput, match="chmod" if number == "EACCES" else "local"):
-        reserve(ledger)
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl if call == "flock" else os, call, refuse)
+        with pytest.raises(InvalidInput, match="chmod" if number == "EACCES" else "local"):
+            reserve(ledger)
+    assert reserve(ledger).number == 1
+
+
+def test_a_folder_that_cannot_be_synchronized(path, monkeypatch):
+    def refuse(_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_sync_directory", refuse)
+        with pytest.raises(InvalidInput, match=r"Input/output error\. Put it on a local"):
+            Ledger(path, epsilon=1.0, delta=0.0)
+    assert reserve(Ledger(path, epsilon=1.0, delta=0.0)).number == 1
 
 
 def test_a_full_disk_wastes_nothing_and_hides_nothing(path, monkeypatch, no_fsync):

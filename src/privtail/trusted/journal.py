@@ -107,6 +107,8 @@ class File:
         fd = self._descriptor(write=write, create=create)
         try:
             yield fd
+        except OSError as error:
+            raise texts.unusable(self._path, error, write=write) from None
         finally:
             # Said aloud: a process forked meanwhile holds a copy of the descriptor.
             fcntl.flock(fd, fcntl.LOCK_UN)
