@@ -587,6 +587,35 @@ def test_the_better_of_two_models(numbers, labels):
     assert str(same).startswith("Neither model is shown to be better")
 
 
+class Asked:
+    """A model of another library, with what it is given."""
+
+    def __init__(self, **has: Any) -> None:
+        vars(self).update(has)
+
+    def predict(self, X: Any) -> Any:
+        return X[:, 0]
+
+    def predict_proba(self, X: Any) -> Any:
+        return np.ones((len(X), 1))
+
+
+@pytest.mark.parametrize("classes", [[1], [], 0, {0, 1}, np.array(["a"])])
+def test_a_model_of_fewer_than_two_labels_is_refused_before_the_charge(labels, classes):
+    X, y = labels
+    model, ledger = Asked(classes_=classes), Ledger(epsilon=9, delta=1e-5)
+    for call in (evaluate, partial(compare, model)):
+        with pytest.raises(InvalidInput, match="at least two labels"):
+            call(model, X, y, epsilon=1, ledger=ledger)
+    assert not ledger.entries()
+
+
+@pytest.mark.parametrize("quantile", [lambda level: level, None, "median"])
+def test_a_quantile_that_is_no_number_is_no_quantile_of_the_model(numbers, quantile):
+    X, y = (some[:50] for some in numbers)
+    assert "coverage" not in evaluate(Asked(quantile=quantile), X, y, epsilon=9, **QUIET)
+
+
 @pytest.mark.parametrize(
     ("model", "said"),
     [

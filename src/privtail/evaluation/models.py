@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from privtail.errors import InvalidInput
+from privtail.errors import InvalidInput, real
 from privtail.linear_model.estimator import unfitted
 from privtail.linear_model.fitting import PrivateLinearModel
 from privtail.linear_model.regressor import PrivateRegressor
@@ -124,13 +125,21 @@ def modelled_quantile(model: Any) -> float | None:
     model = getattr(model, "best_estimator_", model)
     if isinstance(model, PrivateRegressor):
         return model.modelled_quantile
-    found: float | None = getattr(model, "quantile", None)
-    return found
+    found = getattr(model, "quantile", None)  # of some libraries it is a method
+    return real("quantile", found) if isinstance(found, Real) else None
 
 
 def _classes(model: Any) -> tuple[Any, ...] | None:
     classes = getattr(model, "classes_", None)
-    return None if classes is None else tuple(np.asarray(classes).tolist())
+    if classes is None:
+        return None
+    listed = np.asarray(classes).tolist()
+    if not isinstance(listed, list) or len(listed) < 2:
+        raise InvalidInput(
+            f"The classes_ of {type(model).__name__} must be a list of at least two labels. Fit it "
+            "to rows of several labels: one that predicts the same for all has nothing to compare."
+        )
+    return tuple(listed)
 
 
 def _of_model(model: Model) -> LinearModel:
