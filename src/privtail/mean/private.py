@@ -80,6 +80,10 @@ HIDDEN_ERRORS = (
     "Noise may hide about {rows:,} rows with errors far larger than all others. No value above, "
     "and no finite end of an interval, allows for them. More rows or a larger epsilon may help."
 )
+HIDDEN_ROWS = (
+    "Noise may hide about {rows:,} rows that lie far from all others, such as codes for missing "
+    "numbers. The mean, and a finite end of its interval, do not allow for them."
+)
 UNSURE = (
     "The noise is so large that the location of a column far from zero may be wrong. Then its "
     "mean is off by more than the noise that is stated."
@@ -135,8 +139,9 @@ def private_mean(
     - A narrow cluster. Of 2,000 rows, 77 % lay between 100 and 100.01, and the others were gamma
       with mean 1,400. Intervals held 13 % of 30 means at epsilon .2, 83 % at .5 and all at 1. With
       10 % of lognormal(8, 1) in place of the gamma, they held none, none and half.
-    - A tail that falls more slowly than intervals assume, or far rows that noise hides. The guide
-      on intervals has a table: docs/guide/intervals.md.
+    - A tail that falls more slowly than intervals assume, or far rows that noise hides: a note of
+      the statement says about how many. The guide on intervals has a table:
+      docs/guide/intervals.md.
     - A rare code for missing numbers. With -999 in 2 % of the rows and 139 +- 4 in the others, they
       held 15 % at n epsilon of 1,500, 28 % at 3,000 and 98 % at 6,000: make such cells missing.
 
@@ -395,10 +400,10 @@ class _Mean:
             [value < found.centres, value > found.centres], NOISE_BOUND * count_std * away, 0
         )
         reliable = found.detected & np.isfinite(clipped).all(axis=0)
-        notes = self._hidden(multiplier, problem) if self.errors else _doubts(found, reliable)
+        notes = () if self.errors else _doubts(found, reliable)
         notes += (UNSURE,) * RANGES.unsure(multiplier, curator.problem)
         lost, warned = lost_rows(part, part_std, n, OF_THESE, text=curator.from_text)
-        notes += lost
+        notes += (*lost, *self._hidden(multiplier, problem))
         known = reliable & (self.blocks == 1) & (curator.problem.max_rows == 1)
         sampling = np.where(known, found.deviations / math.sqrt(rows), math.nan)
         if not reliable.all():
@@ -411,7 +416,8 @@ class _Mean:
 
     def _hidden(self, multiplier: float, problem: Problem) -> tuple[str, ...]:
         rows = float(f"{RANGES.hides(multiplier, problem):.2g}")
-        return (HIDDEN_ERRORS.format(rows=int(rows)),) * (rows >= 2)
+        text = HIDDEN_ERRORS if self.errors else HIDDEN_ROWS
+        return (text.format(rows=int(rows)),) * (rows >= 2)
 
     def _last(
         self, curator: Curator, multiplier: float, scales: Doubles, threshold: float,
