@@ -15,7 +15,7 @@ Warnings before a fit are made of public numbers only, all under `PrivacyWarning
 
 `AccuracyWarning` says that the answer says little. It comes after a fit and is made of released
 numbers, or before it of public names: the target is among the features.
-`MissingWarning` comes with predictions of a file, and is made of the rows to predict alone.
+`MissingWarning` comes with predictions, and is made of the rows to predict alone.
 
 An error says what happened, why it probably happened, and what to type instead. None quotes
 a value that came from a row.
@@ -93,7 +93,7 @@ class AccuracyWarning(UserWarning):
 
 
 class MissingWarning(UserWarning):
-    """Rows of a file have no prediction, or no category that the model knows."""
+    """Rows to predict hold no category that the model knows, or, of a file, have no prediction."""
 
 
 def warn(warning: str | Warning, category: type[Warning] | None = None) -> None:

@@ -51,9 +51,9 @@ class Gaps:
             else:
                 self._missing[k] += np.count_nonzero(~finite[:, places].all(axis=1))
 
-    def warn(self) -> None:
-        """Warn of what `said` says."""
-        for text in self.said():
+    def warn(self, *, of_file: bool) -> None:
+        """Warn of what `said` says; without a file only of what predictions do not show."""
+        for text in self.said() if of_file else self._unmatched():
             warn(text, MissingWarning)
 
     def said(self) -> list[str]:
@@ -65,10 +65,12 @@ class Gaps:
             some = f"{self._empty:,} of {counted(self._rows, 'row')}"
             have = "has" if self._empty == 1 else "have"
             found.append(f"{some} {have} no prediction: a number is missing in {where}. {WRITTEN}")
-        for k, (name, _, exhaustive) in enumerate(self._columns):
-            if exhaustive and self._rows and not self._matched[k]:
-                found.append(
-                    f"No row holds a category of {name!r} that the model knows: compare the "
-                    "spelling."
-                )
-        return found
+        return found + self._unmatched()
+
+    def _unmatched(self) -> list[str]:
+        return [
+            f"No row holds a category of {name!r} that the model knows: compare the spelling, and "
+            "whether both are text or numbers."
+            for k, (name, _, exhaustive) in enumerate(self._columns)
+            if exhaustive and self._rows and not self._matched[k]
+        ]

@@ -49,7 +49,8 @@ def test_columns_are_found_by_name(shell, model, table):
 
 
 def test_an_undeclared_category_is_all_zeros(model):
-    score = model.decision_function({"age": [1.0], "days": [2.0], "job": ["cook"]})
+    with pytest.warns(MissingWarning, match="'job'"):
+        score = model.decision_function({"age": [1.0], "days": [2.0], "job": ["cook"]})
     linear = model.intercept + model.coef[0, :2] @ [1, 2]
     assert score == pytest.approx(linear.clip(*model.margin_range))
 

@@ -6,6 +6,7 @@ import functools
 import itertools
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -643,6 +644,7 @@ else:
 def test_workers_import_neither_ledger_nor_noise() -> None:
     code = """
 import sys
+import warnings
 import privtail.trusted.cluster.workers
 held = {"curator", "ledger", "mechanisms.samplers", "opening", "sensitive"}
 assert not held & {name.removeprefix("privtail.trusted.") for name in sys.modules}
@@ -669,6 +671,16 @@ def test_predictions_are_made_when_they_are_computed(client: Any) -> None:
         lazy = call(da.from_array(X, chunks=(230, 2)))
         assert lazy.shape == call(X).shape
         assert repr(lazy.compute()) == repr(call(X))
+
+
+def test_a_partition_without_a_category_is_no_warning() -> None:
+    here = rows()[["a"]].assign(job=np.where(np.arange(len(rows())) < len(rows()) / 2, "cook", "x"))
+    model = DPLinearRegression(**options(), categories={"job": ["cook", "clerk"]})
+    model.fit(here, rows()["cost"])
+    lazy = model.predict(spread_out(here))
+    with warnings.catch_warnings(action="error"):
+        found = lazy.compute(scheduler="synchronous")
+    assert np.array_equal(found.to_numpy(), model.predict(here), equal_nan=True)
 
 
 def test_what_is_no_table_of_dask_is_told_so() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import warnings
 from decimal import Decimal
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -13,9 +15,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 from scipy import sparse
+from sklearn.pipeline import make_pipeline
 
 import privtail
-from privtail.errors import InvalidInput
+from privtail import evaluate
+from privtail.errors import InvalidInput, MissingWarning
 from privtail.linear_model import DPLogisticRegression, DPPoissonRegressor, DPRidge
 from privtail.model import Column, Model
 
@@ -167,6 +171,34 @@ def test_categories_and_loaded_models_take_every_container(records, tmp_path):
     ):  # fmt: skip
         assert model.predict(rows) == pytest.approx(expected)
         assert loaded.predict(rows) == pytest.approx(expected)
+
+
+def test_categories_that_no_row_to_predict_holds_are_warned_of(records):
+    """Text for numbers in a column of objects, whose cells alone say so; evaluations say nothing.
+
+    Predictions are as private as their rows, and what is evaluated is not to be predicted.
+    """
+    X, _ = records
+    code = (X[:, 1] > 0).astype(int)
+    y = X @ [1.0, 2.0]
+    frame = pd.DataFrame({"a": X[:, 0], "code": code})
+    model = DPRidge(categories={"code": [0, 1]}, **SIMULATED).fit(frame, y)
+    loaded = model.to_model()
+    cells = pd.Series(code.astype(str), dtype=object)
+    wrong = {"a": X[:, 0], "code": cells}
+    for one, rows in product(
+        (model, loaded), (pd.DataFrame(wrong), wrong, {**wrong, "code": [*cells]})
+    ):
+        with pytest.warns(MissingWarning, match="No row holds a category of 'code'") as caught:
+            one.predict(rows)
+        assert len(caught) == 1
+    mixed = {"a": X[:, 0], "code": [0, *cells[1:]]}
+    for one, rows in product((model, loaded), (frame, mixed, pd.DataFrame(wrong)[:0])):
+        with warnings.catch_warnings(action="error"):
+            one.predict(rows)
+    with warnings.catch_warnings(action="error", category=MissingWarning):
+        for one in (model, loaded, make_pipeline("passthrough", model)):
+            evaluate(one, pd.DataFrame(wrong), y, **SIMULATED)
 
 
 def test_what_a_loaded_model_cannot_use_is_named(records, tmp_path):

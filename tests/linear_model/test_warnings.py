@@ -156,6 +156,24 @@ def test_categories_that_no_row_holds_are_warned_of(records, kind):
         assert all(said in fitted.privacy_.notes for said in found)
 
 
+def test_categories_that_no_row_holds_are_warned_of_without_slopes(records):
+    """Whether a category shows was decided before the slopes were set to zero."""
+    X, _ = records
+    job = np.where(X[:, 1] > 0, "cook", "clerk")
+    frame, noise = (
+        pd.DataFrame({"a": X[:, 0], "job": job}),
+        np.random.default_rng(1).normal(size=len(X)),
+    )
+    for declared, misspelt in ((["cook", "clerk"], False), (["Cook", "Clerk"], True)):
+        model = DPLinearRegression(categories={"job": declared}, **SIMULATED)
+        found = told(model, frame, noise)
+        assert not model.coef_.any()
+        assert [said for said in found if "No declared category of column 'job'" in said] == (
+            found[1:] if misspelt else []
+        )
+        assert len(found) == 1 + misspelt
+
+
 def test_numbers_in_other_marks_are_warned_of_by_fit_and_mean(tmp_path):
     """A tenth of the rows and more; the released count decides, and the option is named."""
     rng = np.random.default_rng(0)

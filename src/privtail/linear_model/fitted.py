@@ -27,6 +27,8 @@ class FittedLinearModel(PrivateEstimator):
     """Abstract: what follows from the released numbers of a fit. None of it costs budget."""
 
     encoding_: Encoding
+    _in_partition = False
+    """Whether this copy predicts one partition of several, in which a category may be rare."""
 
     def _design(self) -> Design:
         """From the columns of the fit to features."""
@@ -199,7 +201,7 @@ class FittedLinearModel(PrivateEstimator):
                     f"{self.n_features_in_} features as input."
                 )
             blocks = table_blocks(X, names, self.categories_, self.encoding_, self.fill_)
-            return self._counted(blocks) if _is_file(X) else blocks
+            return self._counted(blocks, of_file=_is_file(X))
         if self.categories_:
             raise InvalidInput("This model was fitted on named columns; pass a data frame.")
         rows = checked(
@@ -214,11 +216,12 @@ class FittedLinearModel(PrivateEstimator):
         columns = dict(zip(self._columns(), rows.T, strict=True))
         return table_blocks(columns, list(columns), {}, self.encoding_, self.fill_)
 
-    def _counted(self, blocks: Iterable[Any]) -> Iterator[Any]:
-        """Blocks of a file to predict, and a warning of what is missing in them after the last."""
+    def _counted(self, blocks: Iterable[Any], *, of_file: bool) -> Iterator[Any]:
+        """Blocks to predict, and a warning of what is missing in them after the last."""
         gaps = Gaps(self._design().watched())
         yield from gaps.counting(blocks)
-        gaps.warn()
+        if not self._in_partition:
+            gaps.warn(of_file=of_file)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the coefficients, in the order of ``coef_``.

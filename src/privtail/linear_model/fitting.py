@@ -383,7 +383,8 @@ class PrivateLinearModel(FittedLinearModel):
         missing, lost = lost_rows(*result.rows, curator.problem.n, rest, text=curator.from_text)
         silent = () if lost else silenced(of_slopes(domain), loss, result)
         if self.categories_:
-            silent += unmatched(errors.noise, self._design())
+            counted = {} if lost else result.report or {}
+            silent += unmatched(errors.noise, counted, self._design())
         self.privacy_: Statement = state(curator, (*notes, *result.notes, *silent, *missing))
         useless = slopeless(result, curator.problem, multiplier)
         useless = useless or unsized(result) or narrowed(result)

@@ -34,6 +34,7 @@ def partitionwise(predict: Predict) -> Predict:
         types = announced(X)
         model = copy.copy(self)
         model.ledger = None
+        model._in_partition = True  # noqa: SLF001  a copy of its own
         if hasattr(X, "chunks"):
             return _of_array(getattr(model, predict.__name__), X)
         work = functools.partial(_of_frame, predict.__name__, model)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -63,13 +63,15 @@ def narrowed(result: Result) -> tuple[str, ...]:
     return tuple(f"{note} {SUBTRACT}" for note in result.notes if note.startswith(begin))
 
 
-def unmatched(noise: Doubles, design: Design) -> tuple[str, ...]:
+def unmatched(noise: Doubles, report: Mapping[str, Any], design: Design) -> tuple[str, ...]:
     """A warning of every column of categories of which no indicator is used.
 
     What is used was decided by released counts. The ``noise`` (d,) of a feature that is not used is
-    infinite.
+    infinite, and zero if all slopes were set to zero later: then the ``report`` says it.
     """
     unused = np.isinf(noise)
+    if report.get("regime") == "all features":
+        unused = unused | ~report["feature_used"]
     return tuple(
         UNMATCHED.format(part.columns[0])
         for part, places in design.placed()

@@ -323,8 +323,7 @@ class Model:
         """
         gaps = self.gaps()
         scores = self.scores(gaps.counting(self.designs(data)))
-        if is_file(data) or isinstance(data, str | os.PathLike):
-            gaps.warn()
+        gaps.warn(of_file=is_file(data) or isinstance(data, str | os.PathLike))
         return scores
 
     def scores(self, designs: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
