@@ -181,3 +181,28 @@ def test_what_it_refuses(numbers):
     refused(DPLinearRegression(), "exposure", exposure=np.ones(N))
     refused(DPLinearRegression(), "confidence", confidence=2)
     refused(DPLinearRegression(), "delta", kind=UnsupportedAccounting, delta=0)
+
+
+@pytest.mark.parametrize("persons", [False, True])
+def test_an_estimator_that_changes_after_the_charge_changes_nothing(persons, monkeypatch):
+    """Somebody who watches, or another thread, may set its parameters while it runs."""
+    rng = np.random.default_rng(0)
+    X, ids = rng.normal(size=(400, 2)), np.repeat(np.arange(200), 2)
+    ledger, reserve = Ledger(epsilon=20, delta=1e-3), Ledger.reserve
+    for name, value in {"epsilon": 1e6, "max_rows": 7, "fit_intercept": False}.items():
+        model = DPLinearRegression(max_rows=2 if persons else None)
+
+        def charged(self, model=model, name=name, value=value, **plan):
+            setattr(model, name, value)
+            return reserve(self, **plan)
+
+        monkeypatch.setattr(Ledger, "reserve", charged)
+        found = cross_validate(
+            model, X, X[:, 0], epsilon=2, ledger=ledger, groups=ids if persons else None
+        )
+        assert getattr(model, name) == value
+        assert found.statements[0].epsilon == 2
+        assert all(one.fit_intercept for one in found.models)
+        assert {one.max_rows for one in found.models} == {2 if persons else None}
+    assert len(ledger.entries()) == 3
+    assert ledger.spent[0] <= 6

@@ -197,7 +197,7 @@ def cross_validate(
         promised = Promised(
             epsilon=_epsilon_of(folds.rho(multiplier), delta, parts), delta=delta,
             neighbours=neighbours, noise=noise, random_state=random_state, ledger=allowance,
-            groups=seats, max_rows=estimator.max_rows,
+            groups=seats, max_rows=curator.max_rows,
         )  # fmt: skip
         if labels is None:
             return of_numbers(folded, X, y, promised, confidence, exposure, power, quantile)
