@@ -89,3 +89,46 @@ def test_a_wrapper_may_pass_no_weights():
     BaggingRegressor(DPRidge(epsilon=6.0, **SIMULATED), n_estimators=1).fit(
         X, y, sample_weight=None
     )
+
+
+def lengthened(cats, classes):
+    cats["city"].append("Bonn")
+    classes.append("maybe")
+
+
+def emptied(cats, classes):
+    cats.clear()
+    classes.clear()
+
+
+def turned(cats, classes):
+    cats["city"].reverse()
+    classes.reverse()
+
+
+@pytest.mark.usefixtures("simulated_is_booked")
+@pytest.mark.parametrize("changed", [lengthened, emptied, turned])
+@pytest.mark.parametrize("when", ["charged", "fitted"])
+@pytest.mark.parametrize("searched", [False, True])
+def test_a_list_that_changes_later_changes_no_model(changed, when, searched, monkeypatch):
+    """The caller's lists were those of the fit and of the model: predictions failed later."""
+    frame = data("logistic")[0].assign(city=["Rome", "Oslo", "Pisa"] * 100)
+    y, reserve, found = np.where(frame["a"] > 0, "yes", "no"), Ledger.reserve, []
+    for change in (lambda *_: None, changed):
+        cats, classes = {"city": ["Rome", "Oslo", "Pisa"]}, ["no", "yes"]
+        later = {"charged": lambda *_: None, "fitted": lambda *_: None, when: change}
+
+        def charged(self, cats=cats, classes=classes, later=later, **plan):
+            later["charged"](cats, classes)
+            return reserve(self, **plan)
+
+        monkeypatch.setattr(Ledger, "reserve", charged)
+        ledger = Ledger(epsilon=9.0, delta=1e-5)
+        model = MODELS["logistic"](categories=cats, classes=classes)
+        if searched:
+            model = PrivateSearchCV(model, {"C": [1.0]}, trials=1)
+        model.set_params(ledger=ledger, **SIMULATED).fit(frame, y)
+        later["fitted"](cats, classes)
+        found.append((model.predict_proba(frame[:9]).tolist(), model.classes_.tolist()))
+        assert len(ledger.entries()) == 1
+    assert found[0] == found[1]

@@ -44,15 +44,16 @@ def as_a_whole(fit: Callable[..., Fitted]) -> Callable[..., Fitted]:
     """Decorate ``fit``: it changes its estimator when all is done, and else not at all.
 
     It runs on a copy that has the parameters and nothing that was fitted. So a refused or failed
-    fit leaves the model that was there, and a new model has nothing of the old one. What the fit
-    has to warn of (``warnings_``) comes last: whoever makes errors of warnings keeps what was paid
+    fit leaves the model that was there, and a new model has nothing of the old one. Lists and
+    dictionaries are copied, too: whoever changes them later changes no model. What the fit has to
+    warn of (``warnings_``) comes last: whoever makes errors of warnings keeps what was paid
     for.
     """
 
     @functools.wraps(fit)
     def whole(self: Fitted, *args: Any, **kwargs: Any) -> Fitted:
         fitted = type(self)._fitted  # noqa: SLF001  of this very class
-        fresh = copy.copy(self)
+        fresh = _own(self)
         for name in fitted(fresh):
             delattr(fresh, name)
         with telling_charge(getattr(self, "ledger", None)):
@@ -66,6 +67,21 @@ def as_a_whole(fit: Callable[..., Fitted]) -> Callable[..., Fitted]:
         return self
 
     return whole
+
+
+def _own(value: Any) -> Any:
+    """A copy of an estimator, and of the plain containers among its parameters."""
+    if isinstance(value, PrivateEstimator):
+        fresh = copy.copy(value)
+        for name, given in value.get_params(deep=False).items():
+            if (own := _own(given)) is not given:
+                setattr(fresh, name, own)
+        return fresh
+    if type(value) is dict:
+        return {key: _own(one) for key, one in value.items()}
+    if type(value) is list:
+        return list(map(_own, value))
+    return value.copy() if type(value) is np.ndarray else value
 
 
 def unfitted(model: Any) -> bool:
