@@ -31,6 +31,7 @@ x = NaN, which a figure draws as a level line.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -285,9 +286,9 @@ class Study:
                     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Cell:
-    """One combination; its key fixes all its randomness."""
+    """One combination; its key fixes all its randomness, and says which cells are equal."""
 
     study: str
     variant: str
@@ -300,9 +301,16 @@ class Cell:
     delta: float = math.nan
     neighbours: Literal["replace_one", "zero_out"] = "replace_one"
 
-    @property
+    def __eq__(self, other: object) -> bool:
+        # Fields may be NaN, which from Python 3.13 on makes equal data classes differ.
+        return isinstance(other, Cell) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    @functools.cached_property
     def key(self) -> str:
-        """Short and unique within a study."""
+        """Short and unique."""
         return _digest(
             self.study, self.variant, self.dataset, self.method, self.accounting, self.epsilon,
             self.x, self.repetition,

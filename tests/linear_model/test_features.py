@@ -6,6 +6,7 @@ import json
 import math
 import sqlite3
 import warnings
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -293,7 +294,7 @@ def test_models_hold_their_features(curved: DPLinearRegression, tmp_path: Path) 
 
 def test_sql_predicts_with_features(curved: DPLinearRegression) -> None:
     X = strange()
-    with sqlite3.connect(":memory:") as base:
+    with closing(sqlite3.connect(":memory:")) as base:
         base.create_function("LN", 1, lambda x: None if x is None else math.log(x))
         X.to_sql("t", base, index=False)
         code = to_code(curved.to_model(), "sql")

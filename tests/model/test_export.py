@@ -6,6 +6,7 @@ import json
 import math
 import pickle
 import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pandas as pd
@@ -62,7 +63,7 @@ def expected(model, X):
 
 def test_sql_predicts_the_same(model):
     X = strange()
-    with sqlite3.connect(":memory:") as base:
+    with closing(sqlite3.connect(":memory:")) as base:
         base.create_function("EXP", 1, lambda x: None if x is None else math.exp(x))
         X.to_sql("t", base, index=False)
         rows = base.execute(f"SELECT {to_code(model, 'sql')} FROM t").fetchall()  # noqa: S608

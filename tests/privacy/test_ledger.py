@@ -15,6 +15,8 @@ import sys
 import threading
 import time
 from fractions import Fraction
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +90,7 @@ def test_ten_tenths_fill_one_exactly(where, path):
         reserve(ledger, 0.1, 1e-6)
     assert ledger.spent == (1.0, 1e-5)
     assert ledger.remaining == (0.0, 0.0)
-    assert sum(0.1 for _ in range(10)) != 1.0, "doubles alone would not do this"
+    assert reduce(add, [0.1] * 10) != 1.0, "doubles alone would not do this"
     with pytest.raises(BudgetExceeded, match="Nothing can be released any more"):
         reserve(ledger, 5e-324)
     assert len(ledger.entries()) == 10
