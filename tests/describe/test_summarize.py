@@ -132,22 +132,24 @@ def test_a_warning_names_a_few_of_many_columns() -> None:
 def test_means_are_as_good_as_means_alone() -> None:
     """2,000 rows, epsilon 1: reliable, and as far off as `private_mean` with 70 % of the budget.
 
-    Medians of 30 runs each; equal ones differ by a factor of 1.6 with a chance of one in 100. And
-    95 % of the intervals hold the deviation; fewer than 25 do with a chance of one in 300.
+    Medians of 100 runs each; if both laws are equal, ours is 1.6 times the other with a chance of one
+    in 250. And 95 % of the intervals hold the deviation; fewer than 87 do with a chance of one in
+    2,000. One of 100 may be open, because noise raised a far cell; more than 4 are with a chance of
+    one in 300.
     """
-    off, held = [], 0
-    for k in range(30):
+    off, held, open_ = [], 0, 0
+    for k in range(100):
         x = np.random.default_rng(k).normal(3, 2, 2_000)
         chance: Any = {"noise": "simulated", "random_state": k}
         found = privtail.summarize({"a": x}, epsilon=1, **chance)["a"]
-        assert found["mean"].reliable
-        assert found["std"].reliable
+        open_ += not (found["mean"].reliable and found["std"].reliable)
         held += found["std"].low <= 2 <= found["std"].high
         alone = privtail.private_mean(x, epsilon=0.7**0.5, **chance)
         off.append((abs(found["mean"].value - x.mean()), abs(alone.value - x.mean())))
     ours, theirs = np.median(off, axis=0)
     assert ours < 1.6 * theirs
-    assert held >= 25
+    assert held >= 87
+    assert open_ <= 4
 
 
 @pytest.mark.parametrize("law", ["gauss", "lognormal", "zeros", "flag"])
@@ -272,7 +274,7 @@ def test_quartiles_of_a_spike_are_the_same_number() -> None:
 
 def test_it_says_how_many_far_cells_noise_may_hide() -> None:
     """Twice as many codes as it says, six deviations of a count, always show; a third seldom do."""
-    hidden = 200
+    hidden = 140
 
     def mean_held(codes: int, seed: int) -> bool:
         x = np.random.default_rng(seed).normal(139, 4, (N, 4))

@@ -33,8 +33,9 @@ from privtail.trusted.problem import Problem
 FACTS = ("count", "mean", "std", "25%", "50%", "75%", "zeros", "missing")
 """What is said of every column, in this order."""
 SHARES = ("zeros", "missing")
-QUARTILE_FRACTION = 0.3
-"""Budget fraction of the quartiles; the rest is for counts, ranges and sums."""
+QUARTILE_FRACTION = 0.34
+"""Weight of the quartiles beside the rest. It gives them 15 % of the budget, sums 58 %, ranges 25 %
+and counts 3 %."""
 TIGHT = 1e-3
 """An interval of this part of a quartile is narrow, however small the deviation of the column."""
 SAME = 1e-6

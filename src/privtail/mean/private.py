@@ -116,7 +116,7 @@ def private_mean(
     """Differentially private mean of columns that may be unbounded.
 
     Without a ``threshold`` private histograms give centre and scale of every column, so you need to
-    know no bound and no moment. They usually cost 15 % of the squared Gaussian-DP parameter, and up
+    know no bound and no moment. They usually cost 30 % of the squared Gaussian-DP parameter, and up
     to half of it if less would not find a column that lies far from zero. The statement's notes say
     when a column may not have been found.
 

@@ -17,10 +17,16 @@ from privtail.trusted.problem import Problem
 
 Doubles = NDArray[np.float64]
 
-SCALE_SHARE, LARGEST_SHARE = 0.15, 0.5
+SCALE_SHARE, LARGEST_SHARE = 0.3, 0.5
 """Fractions of the budget that centre and scale get, usually and at most.
 
 They get more than usual if less would not locate a column that lies far from zero.
+
+With .3 instead of .15 as usual, intervals are .5 to .7 times as wide, and held as often: 2,000
+normal values at epsilon 1 .4 times, 20,000 lognormal ones at .2 or 1 .6. Values of light tails are
+10 to 15 % farther off, those of skewed and heavy tails about as far, and of columns of zeros 5 to
+15 % less. With .4 and .5 intervals shrink further, but values of light tails are 20 to 40 % farther
+off.
 """
 
 
