@@ -132,10 +132,10 @@ def test_a_warning_names_a_few_of_many_columns() -> None:
 def test_means_are_as_good_as_means_alone() -> None:
     """2,000 rows, epsilon 1: reliable, and as far off as `private_mean` with 70 % of the budget.
 
-    Medians of 100 runs each; if both laws are equal, ours is 1.6 times the other with a chance of one
-    in 250. And 95 % of the intervals hold the deviation; fewer than 87 do with a chance of one in
-    2,000. One of 100 may be open, because noise raised a far cell; more than 4 are with a chance of
-    one in 300.
+    Medians of 100 runs each; if both laws are equal, ours is 1.6 times the other with a chance of
+    one in 250. And 95 % of the intervals hold the deviation; fewer than 87 do with a chance of one
+    in 2,000. One of 100 may be open, because noise raised a far cell; more than 4 are with a chance
+    of one in 300.
     """
     off, held, open_ = [], 0, 0
     for k in range(100):

@@ -127,7 +127,7 @@ def private_mean(
 
     ``reliable`` is also False if most values of a column are equal, such as -1 for "none", and
     noise may hide 1 % of the rows: counts do not show how large these are. So a constant column is
-    reliable only from about n epsilon = 10,000 on. This was measured at n epsilon of 100 to 2,000
+    reliable only from about n epsilon = 7,000 on. This was measured at n epsilon of 100 to 2,000
     with 0, -1 or 1e6 in 50 to 99 % of the rows, and an exponential, lognormal, Pareto(1.5) or
     uniform law in the others. For each law, 95 % or more of the means were in their intervals or
     not reliable.

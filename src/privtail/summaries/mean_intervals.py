@@ -61,7 +61,7 @@ HIDDEN_PART = 0.01
 
 No release shows how large these rows are. If they are fewer than this part, they are assumed to be
 no larger than the value of the spike. If not, nothing bounds them, and the mean is not reliable.
-Constant columns have the same counts, so this holds for them, too, up to n epsilon of about 10,000.
+Constant columns have the same counts, so this holds for them, too, up to n epsilon of about 5,000.
 """
 
 TAIL_PART = 0.1
