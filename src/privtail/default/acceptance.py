@@ -104,10 +104,12 @@ class Accept:
     """Keeps the slopes of numbers, counts and amounts if they lower the mean loss.
 
     Two mean gains over the intercept-only model are released. The near gain clamps the gain of each
-    record at the loss of a margin that is off by one scale of the target (for counts and amounts,
-    at half of `Tuning.far_gain` times the dispersion), so that a few far records do not decide. The
-    far gain detects a model that is far off for a few records. Its clamp is so large that a mean
-    loss of `Tuning.small_gain` is just significant, or of the near gain, if this is sure and less.
+    record at a typical loss, so that a few far records do not decide: that of a margin off by one
+    scale of the target, and for counts and amounts half the dispersion. Their margins are first
+    shrunk so that a typical one moves by two `Tuning.small_gain` at most, which detects weaker
+    signals. The far gain detects a model that is far off for a few records. Its clamp is so large
+    that a mean loss of `Tuning.small_gain` is just significant, or of the near gain, if this is
+    sure and less. For counts and amounts it is at least `Tuning.far_gain` typical losses.
 
     The improvement is significant if one gain is significant (`bonferroni`) and the other is no
     significant loss, or if the far gain is sure. Slopes are kept if the improvement is significant,
@@ -130,12 +132,15 @@ class Accept:
         if fit.standard.target.without_scale:
             fit.intercept_only, fit.excess_move = fit.w.copy(), 0.0
             fit.intercept_only[: fit.problem.d] = 0.0
-        (clamp, typical), models = self._clamp(fit), (fit.loss, fit.w, fit.intercept_only)
-        near = self.improvement.release(batch, *models, clamp, ranges) / unit
-        small = tuning.small_gain * typical / clamp / unit
-        small = min(small, near) if near > tuning.sure else small
-        clamp *= max(1.0, small / tuning.significant)
-        far = self.improvement.release(batch, *models, clamp, ranges) / unit
+        clamp, base, shrunk, least = self._typical_loss(fit), fit.intercept_only, fit.w, 1.0
+        if isinstance(fit.loss, AmountLoss):
+            margins = fit.preconditioner.principal_coordinates(fit.w[: fit.problem.d], len(base))
+            typical, least = float(np.linalg.norm(margins)), tuning.far_gain
+            shrunk = base + (fit.w - base) / max(1.0, typical / (2 * tuning.small_gain))
+        near = self.improvement.release(batch, fit.loss, shrunk, base, clamp, ranges) / unit
+        small = min(tuning.small_gain / unit, near if near > tuning.sure else math.inf)
+        clamp *= max(least, small / tuning.significant)
+        far = self.improvement.release(batch, fit.loss, fit.w, base, clamp, ranges) / unit
         if deviation == 0:
             return
         no_loss = min(near, far) > -tuning.significant
@@ -145,11 +150,10 @@ class Accept:
         fit.decision = Decision(kept, significant, (near, far))
 
     @staticmethod
-    def _clamp(fit: Fit) -> tuple[float, float]:
-        """The clamp of the near gain, and a typical loss."""
+    def _typical_loss(fit: Fit) -> float:
         if isinstance(fit.loss, AmountLoss):
-            return fit.tuning.far_gain * fit.dispersion / 2, fit.dispersion / 2
+            return fit.dispersion / 2
         one = loss_off_by(fit.loss, fit.standard.target.scale)
         if fit.mostly_zero and fit.residuals.known:
             one = max(one, loss_off_by(fit.loss, math.sqrt(fit.residuals.mean_square())))
-        return one, one
+        return one

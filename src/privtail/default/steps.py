@@ -26,7 +26,6 @@ from privtail.losses.magnitudes import curvature_of, kinked, largest_derivative,
 from privtail.momentum import momentum_sums
 from privtail.robust_means import MallowsMean
 from privtail.second_moments import symmetric
-from privtail.summaries.histograms import bonferroni
 from privtail.summaries.indicator_counts import IndicatorCounts
 from privtail.summaries.residuals import ResidualHistogram
 from privtail.trusted.events import Plan, Round
@@ -43,8 +42,8 @@ LONGEST = 2.0**10
 class DropRare:
     """Counts the rows of each declared indicator, such as a category.
 
-    An indicator is not used from now on if noise may hide all of its rows. With an intercept, a
-    category is not used either if noise may hide the rows that do not hold it.
+    An indicator is used from now on only if it surely has rows (`Tuning.sure`). With an intercept,
+    a category is used only if there are surely rows without it, too.
     """
 
     counts: IndicatorCounts
@@ -53,8 +52,7 @@ class DropRare:
         return self.counts.plan(problem)
 
     def run(self, fit: Fit) -> None:
-        least = bonferroni(fit.tuning.significant, len(fit.problem.indicators))
-        used = fit.standard.used & self.counts.detected(fit.curator.everyone(), least)
+        used = fit.standard.used & self.counts.detected(fit.curator.everyone(), fit.tuning.sure)
         if used.any() or fit.problem.intercept:
             fit.standard = fit.standard.only(used)
 
