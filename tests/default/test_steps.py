@@ -22,6 +22,7 @@ from privtail.default.steps import (
     Precondition,
     ShrinkSlopes,
 )
+from privtail.default.tuning import Tuning
 from privtail.linear_model import DPLADRegressor, DPLinearRegression
 from privtail.losses import (
     AbsoluteLoss,
@@ -86,6 +87,17 @@ def test_declared_indicators_without_ones_are_not_used():
         categories={"kind": ("a", "b", "c")},
     )  # fmt: skip
     assert fit.standard.used.tolist() == [True, True, False, True]
+
+
+def test_an_indicator_is_used_if_it_surely_has_rows():
+    """Half of the rows are enough at four deviations of the noise, and not at a million."""
+    X = {"kind": np.repeat(["a", "b"], [1_000, 1_000])}
+    for sure, used in ((4.0, True), (1e6, False)):
+        fit = staged(
+            [DropRare(IndicatorCounts(LITTLE))], X, np.zeros(2_000), standard=identity(2),
+            categories={"kind": ("a", "b")}, tuning=Tuning(sure=sure),
+        )  # fmt: skip
+        assert fit.standard.used.tolist() == [used, used]
 
 
 def test_a_category_in_nearly_all_rows_is_not_used():
