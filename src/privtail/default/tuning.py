@@ -52,7 +52,7 @@ class Tuning:
         For numbers and amounts, a loss of this fraction of a typical one is significant at the far
         clamp. Twice this is the move of a typical margin of amounts in their near gain.
     far_gain : clamp of the other gains of labels, in nats, and the least far clamp of amounts, in
-        typical losses. Half of it is where margins of labels are cut, in log-odds from the constant.
+        typical losses. Half of it is where margins of labels are cut, away from the constant.
     even_log_odds : labels count as about equally frequent if their log-odds differ by less than
         this. Their slopes are kept unless they are significantly worse.
     """
