@@ -18,7 +18,7 @@ from privtail.trusted.problem import Problem
 Doubles = NDArray[np.float64]
 
 SCALE_SHARE, LARGEST_SHARE = 0.3, 0.5
-"""Fractions of the budget that centre and scale get, usually and at most.
+"""Fractions of the budget of a mean that centre and scale get, usually and at most.
 
 They get more than usual if less would not locate a column that lies far from zero.
 
@@ -43,9 +43,11 @@ class ColumnRanges:
     Attributes
     ----------
     cells : whether a cell that is not finite leaves its own column alone, and not its row.
+    share : the fraction of the budget that they usually get.
     """
 
     cells: bool = False
+    share: float = SCALE_SHARE
 
     @property
     def _summaries(self) -> ColumnSummaries:
@@ -88,7 +90,7 @@ class ColumnRanges:
         """The noise of a single release that costs what all histograms do."""
         usual, least = (
             multiplier * math.sqrt((1 - share) / (2 * share))
-            for share in (SCALE_SHARE, LARGEST_SHARE)
+            for share in (self.share, LARGEST_SHARE)
         )
         return max(least, min(usual, self._summaries.max_noise_for_features(least, problem)))
 
