@@ -104,12 +104,12 @@ class Accept:
     """Keeps the slopes of numbers, counts and amounts if they lower the mean loss.
 
     Two mean gains over the intercept-only model are released. The near gain clamps the gain of each
-    record at a typical loss, so that a few far records do not decide: that of a margin off by one
-    scale of the target, and for counts and amounts half the dispersion. Their margins are first
-    shrunk so that a typical one moves by two `Tuning.small_gain` at most, which detects weaker
-    signals. The far gain detects a model that is far off for a few records. Its clamp is so large
-    that a mean loss of `Tuning.small_gain` is just significant, or of the near gain, if this is
-    sure and less. For counts and amounts it is at least `Tuning.far_gain` typical losses.
+    record at the loss of a margin that is off by one scale of the target (for amounts, at half of
+    `Tuning.far_gain` times the dispersion), so that a few far records do not decide. For counts, it
+    detects a weaker signal: a typical margin is first shrunk to two `Tuning.small_gain`, and the
+    clamp is half the dispersion. The far gain detects a model that is far off for a few records.
+    Its clamp is at least that of amounts, and so large that a mean loss of `Tuning.small_gain` is
+    just significant, or of the near gain, if this is sure and less.
 
     The improvement is significant if one gain is significant (`bonferroni`) and the other is no
     significant loss, or if the far gain is sure. Slopes are kept if the improvement is significant,
@@ -132,14 +132,16 @@ class Accept:
         if fit.standard.target.without_scale:
             fit.intercept_only, fit.excess_move = fit.w.copy(), 0.0
             fit.intercept_only[: fit.problem.d] = 0.0
-        clamp, base, shrunk, least = self._typical_loss(fit), fit.intercept_only, fit.w, 1.0
-        if isinstance(fit.loss, AmountLoss):
+        (clamp, typical), base, shrunk = self._clamp(fit), fit.intercept_only, fit.w
+        first = clamp
+        if fit.given_loss.targets == "count":
             margins = fit.preconditioner.principal_coordinates(fit.w[: fit.problem.d], len(base))
-            typical, least = float(np.linalg.norm(margins)), tuning.far_gain
-            shrunk = base + (fit.w - base) / max(1.0, typical / (2 * tuning.small_gain))
-        near = self.improvement.release(batch, fit.loss, shrunk, base, clamp, ranges) / unit
-        small = min(tuning.small_gain / unit, near if near > tuning.sure else math.inf)
-        clamp *= max(least, small / tuning.significant)
+            longer = float(np.linalg.norm(margins)) / (2 * tuning.small_gain)
+            shrunk, first = base + (fit.w - base) / max(1.0, longer), typical
+        near = self.improvement.release(batch, fit.loss, shrunk, base, first, ranges) / unit
+        small = tuning.small_gain * typical / clamp / unit
+        small = min(small, near * first / clamp) if near > tuning.sure else small
+        clamp *= max(1.0, small / tuning.significant)
         far = self.improvement.release(batch, fit.loss, fit.w, base, clamp, ranges) / unit
         if deviation == 0:
             return
@@ -150,10 +152,10 @@ class Accept:
         fit.decision = Decision(kept, significant, (near, far))
 
     @staticmethod
-    def _typical_loss(fit: Fit) -> float:
+    def _clamp(fit: Fit) -> tuple[float, float]:
         if isinstance(fit.loss, AmountLoss):
-            return fit.dispersion / 2
+            return fit.tuning.far_gain * fit.dispersion / 2, fit.dispersion / 2
         one = loss_off_by(fit.loss, fit.standard.target.scale)
         if fit.mostly_zero and fit.residuals.known:
             one = max(one, loss_off_by(fit.loss, math.sqrt(fit.residuals.mean_square())))
-        return one
+        return one, one

@@ -32,10 +32,8 @@ class Preconditioner:
     row_length : the length of a typical row. Steps shrink longer rows to it, or to a part of it.
     noise_gain : the deviation of the prediction of a typical row after a step of size 1, if each
         coordinate of the gradient has noise of deviation 1.
-    std : the standard deviation of the noise in an entry of the second moments; infinite if there
-        are none.
-    expected : (r,) expected curvatures, given the released ones (`likely_curvatures`); 0 if nothing
-        was released.
+    std : standard deviation of the noise in an entry of the second moments; infinite without any.
+    expected : (r,) expected curvatures, given the released ones (`likely_curvatures`), or 0.
     """
 
     matrix: Doubles

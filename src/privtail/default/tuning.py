@@ -49,10 +49,10 @@ class Tuning:
     likely, significant, sure : numbers of standard deviations of the noise above zero, from which a
         released number is called so. Noise alone exceeds them once in 6, 44 and 30,000 times.
     small_gain : a gain that should be detected. The first gain of labels is clamped there, in nats.
-        For numbers and amounts, a loss of this fraction of a typical one is significant at the far
-        clamp. Twice this is the move of a typical margin of amounts in their near gain.
-    far_gain : clamp of the other gains of labels, in nats, and the least far clamp of amounts, in
-        typical losses. Half of it is where margins of labels are cut, away from the constant.
+        For numbers and amounts, the far clamp is where a loss of this fraction of a typical one is
+        significant. Twice this is the move of a typical margin of counts in their near gain.
+    far_gain : clamp of the other gains of labels, in nats. Half of it is where margins are cut, in
+        log-odds from the intercept-only model; times the dispersion, the near clamp of amounts.
     even_log_odds : labels count as about equally frequent if their log-odds differ by less than
         this. Their slopes are kept unless they are significantly worse.
     """
