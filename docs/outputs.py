@@ -55,11 +55,11 @@ def _told(text: str) -> str:
     lines = re.sub(r"(?<!\w)/tmp/\w+", "...", text).splitlines(keepends=True)
     found, skip = [], False
     for line in lines:
-        warning = re.match(r"/\S+:\d+: (\w*Warning: .*)", line, flags=re.DOTALL)
+        warning = re.match(r"[./]\S+:\d+: (\w*Warning: .*)", line, flags=re.DOTALL)
         if not (skip and line.startswith("  ")):
             found.append(warning[1] if warning else line)
         skip = warning is not None
-    return "".join(line.rstrip() + "\n" for line in found)
+    return "".join(line.rstrip() + "\n" if line.endswith("\n") else line for line in found)
 
 
 def _flat(page: str) -> str:

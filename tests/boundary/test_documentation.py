@@ -458,7 +458,8 @@ def test_what_a_cell_printed_is_written_below_it_and_taken_out_again(root):
     tool = runpy.run_path(str(root / "docs/outputs.py"))
     page = "# T\n\n```{code-cell} ipython3\n:tags: [hide-input]\n\nprint(1)\n```\n\nEnd.\n"
     outputs = [
-        {"text": ["1\n", "/x/y.py:3: NoiseWarning: noise\n", "  fit()\n"]},
+        {"text": ["1"]},
+        {"text": [" of 2\n", "/tmp/x/y.py:3: NoiseWarning: noise\n", "  fit()\n"]},
         {"data": {"image/png": "", "text/plain": "<Figure>"}},
     ]
     cells = [
@@ -466,7 +467,7 @@ def test_what_a_cell_printed_is_written_below_it_and_taken_out_again(root):
         {"cell_type": "code", "source": "print(1)", "outputs": outputs},
     ]
     once = tool["filled"](page, [{"cells": cells}])
-    assert "```text\n1\nNoiseWarning: noise\n```\n\n" + tool["PICTURE"] in once
+    assert "```text\n1 of 2\nNoiseWarning: noise\n```\n\n" + tool["PICTURE"] in once
     assert tool["filled"](once, [{"cells": cells}]) == once
     assert tool["without"](once) == page
     with pytest.raises(SystemExit):
