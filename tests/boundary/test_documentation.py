@@ -459,7 +459,7 @@ def test_what_a_cell_printed_is_written_below_it_and_taken_out_again(root):
     page = "# T\n\n```{code-cell} ipython3\n:tags: [hide-input]\n\nprint(1)\n```\n\nEnd.\n"
     outputs = [
         {"text": ["1"]},
-        {"text": [" of 2\n", "/tmp/x/y.py:3: NoiseWarning: noise\n", "  fit()\n"]},
+        {"text": [" of 2\n", ".../y.py:3: NoiseWarning: noise\n", "  fit()\n"]},
         {"data": {"image/png": "", "text/plain": "<Figure>"}},
     ]
     cells = [
