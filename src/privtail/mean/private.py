@@ -161,6 +161,7 @@ def private_mean(
     by one or two columns with declared ``categories``. Categories are disjoint, so they share one
     budget (parallel composition), and noise in a sum does not grow with their number. They also
     share one range for clipping, so a category of small values has the noise that large ones need.
+    A loop over k filtered tables is charged k times, and publishes how many rows each group has.
     A missing cell is then left out of its own column alone, and ``method`` must not be given.
 
     Parameters
