@@ -358,8 +358,7 @@ class _Asked:
 
     def notes(self, multiplier: float, problem: Problem) -> tuple[str, ...]:
         """What histograms of this noise may hide."""
-        rows = RANGES.hides(self._parts(multiplier)[1], problem)
-        return (HIDDEN.format(rows=int(float(f"{rows:.2g}"))),) * (rows >= 2)
+        return RANGES.hiding(HIDDEN, self._parts(multiplier)[1], problem)
 
     def _parts(self, multiplier: float) -> tuple[float, float]:
         quartiles, others = math.sqrt(QUARTILE_FRACTION), math.sqrt(1 - QUARTILE_FRACTION)

@@ -161,8 +161,8 @@ def private_mean(
     by one or two columns with declared ``categories``. Categories are disjoint, so they share one
     budget (parallel composition), and noise in a sum does not grow with their number. They also
     share one range for clipping, so a category of small values has the noise that large ones need.
-    A loop over k filtered tables is charged k times, and publishes how many rows each group has.
     A missing cell is then left out of its own column alone, and ``method`` must not be given.
+    A loop over k filtered tables is charged k times, and publishes how many rows each group has.
 
     Parameters
     ----------
@@ -381,7 +381,7 @@ class _Mean:
     def run(self, curator: Curator) -> MeanEstimate:
         """The mean, for the whole budget of the curator."""
         multiplier = calibrated(curator, lambda m: self.plan(m, curator.problem))
-        problem, n, d = curator.problem, curator.problem.n, curator.problem.d
+        n, d = curator.problem.n, curator.problem.d
         if self.threshold is not None:
             value, std = self._last(
                 curator, multiplier, np.ones(d), self.threshold, self.centre, 1.0
@@ -404,7 +404,8 @@ class _Mean:
         notes = () if self.errors else _doubts(found, reliable)
         notes += (UNSURE,) * RANGES.unsure(multiplier, curator.problem)
         lost, warned = lost_rows(part, part_std, n, OF_THESE, text=curator.from_text)
-        notes += (*lost, *self._hidden(multiplier, problem))
+        hidden = HIDDEN_ERRORS if self.errors else HIDDEN_ROWS
+        notes += (*lost, *RANGES.hiding(hidden, multiplier, curator.problem))
         known = reliable & (self.blocks == 1) & (curator.problem.max_rows == 1)
         sampling = np.where(known, found.deviations / math.sqrt(rows), math.nan)
         if not reliable.all():
@@ -414,11 +415,6 @@ class _Mean:
         return MeanEstimate(
             value, std, sampling, below, above, reliable, state(curator, notes), warned
         )
-
-    def _hidden(self, multiplier: float, problem: Problem) -> tuple[str, ...]:
-        rows = float(f"{RANGES.hides(multiplier, problem):.2g}")
-        text = HIDDEN_ERRORS if self.errors else HIDDEN_ROWS
-        return (text.format(rows=int(rows)),) * (rows >= 2)
 
     def _last(
         self, curator: Curator, multiplier: float, scales: Doubles, threshold: float,

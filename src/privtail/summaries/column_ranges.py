@@ -82,9 +82,14 @@ class ColumnRanges:
         noise = self._noise(multiplier, problem)
         return noise > self._summaries.max_noise_for_features(noise, problem) * (1 + 1e-9)
 
-    def hides(self, multiplier: float, problem: Problem) -> float:
-        """How many cells of a column noise may hide that have one size, far from all others."""
-        return SIGNIFICANT * self._summaries.count_std(self._noise(multiplier, problem), problem)
+    def hiding(self, text: str, multiplier: float, problem: Problem) -> tuple[str, ...]:
+        """The note ``text`` with how many cells noise may hide, to two digits; none below two.
+
+        They are cells of a column that have one size, far from all others.
+        """
+        noise = self._noise(multiplier, problem)
+        rows = SIGNIFICANT * self._summaries.count_std(noise, problem)
+        return (text.format(rows=int(float(f"{rows:.2g}"))),) * (rows >= 2)
 
     def _noise(self, multiplier: float, problem: Problem) -> float:
         """The noise of a single release that costs what all histograms do."""
