@@ -84,7 +84,7 @@ def telling_charge(ledger: Any) -> Iterator[None]:
 def charged(account: Ledger | None, before: int) -> str:
     """What this process has charged to the ledger since it had ``before`` entries."""
     if account is None:
-        return "Nothing was released, and there is no ledger that holds what it would have cost."
+        return "Nothing was released. There was no ledger, so nothing was charged."
     own = [entry for entry in account.entries()[before:] if entry.pid == os.getpid()]
     name = account.path or "The ledger"
     if not own:

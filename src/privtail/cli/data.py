@@ -44,7 +44,8 @@ def data(
         }
         if check and path is not None:
             same = _digest(path) == info.sha256
-            facts["checked"] = "the checksum agrees" if same else "ANOTHER FILE: checksum differs"
+            other = "ANOTHER FILE: the checksum differs; get it again from the source"
+            facts["checked"] = "the checksum agrees" if same else other
         for name, fact in facts.items():
             if fact:
                 show(f"  {name:<8} {fact}")

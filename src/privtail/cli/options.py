@@ -332,6 +332,6 @@ def advice(budget: Budget, rows: int) -> str | None:
 
     return (
         f"Warning. δ = {budget.delta:g} is above 1/rows = {1 / rows:.2g}: so large a δ would also "
-        "allow to publish one random row. A stronger promise costs little: "
+        "allow publishing one random row. A stronger promise costs little: "
         f"--delta {below_one_of(rows):g}"
     )

@@ -33,11 +33,11 @@ EDGES_FRACTION = 0.3
 ENDS = (0.02, 0.98), (0.1, 0.9), (0.25, 0.75)
 """Quantiles between which bins of equal width are cut; all that lies beyond is in two more.
 
-The first pair that is known up to its own distance, or else the last.
+The first pair is taken whose ends are known to within the distance between them, or else the last.
 """
 HIDDEN = (
-    "Noise hides how many rows hold a number, if any does: the counts are not reliable, nor are "
-    "edges that were released."
+    "Noise hides how many rows hold a number; perhaps none does. The counts are not reliable, and "
+    "neither are edges that were released. Compare the column's type, or spend more budget."
 )
 NO_ENDS = (
     "Noise hides where most values lie, so the edges are not reliable. Pass edges=[0, 10, 100] "

@@ -20,7 +20,7 @@ from privtail.trusted.sensitivity import Sensitivity
 Doubles = NDArray[np.float64]
 
 COUNT_FRACTION = 0.05
-"""Budget fraction of the counts of rows and of zeros, beside that of the sums."""
+"""Each release of counts costs this part of what the sums cost (replace-one)."""
 SIGN = np.array([0.0, 5e-324])
 """Edges between which only zero lies."""
 COUNT_SNR = 5.0
@@ -69,7 +69,8 @@ class ColumnMoments:
     """Counts of columns, their ranges, and sums of their values, in disjoint groups.
 
     All groups share the ranges of the whole columns. What all rows of a group lose by clipping is
-    at most what all rows of the table lose, so its mean loses so much more as it has fewer rows.
+    at most what all rows of the table lose. So the bound for the mean of a group is that of the
+    whole column, times the ratio of all rows to those of the group.
 
     **Privacy.** Gaussian releases of cell counts and column moments (`Problem`): a record is in one
     group, so their noise does not grow with the number of groups (parallel composition). Together

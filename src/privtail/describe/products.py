@@ -21,14 +21,15 @@ from privtail.trusted.problem import Problem
 Doubles = NDArray[np.float64]
 
 COUNT_FRACTION = 0.03
-"""Budget fraction of the count of rows, beside that of the products."""
+"""The count of rows costs this part of what the products cost (replace-one)."""
 RANGES = ColumnRanges(share=0.15)
-"""They get less than those of means, because counts of clipped values bound the bias. With .3,
-correlations were 17 % farther off in the median of 24 cells of `benchmarks.covariances`, and
-intervals wider.
+"""They get less than those of means, because counts of clipped values bound the bias. It is a part
+of what ranges and products cost together, and 10 % of all. With .3, correlations were 17 % farther
+off in the median of 24 cells of `benchmarks.covariances`, and intervals were wider.
 """
 TAIL_FRACTION = 0.5
-"""Budget fraction of the counts of clipped values, which bound the bias of clipping."""
+"""Counts of clipped values, which bound the bias of clipping, cost this part of the products' cost
+(replace-one)."""
 
 FARTHEST = 2.0**200
 """Clipping distances have squares that are numbers."""
@@ -82,9 +83,10 @@ class MeanProducts:
     """Rows that count, ranges of columns, and mean products of rows clipped in l2 norm.
 
     **How it clips.** With z = (x - centre) / distance a row u = (z, 1) is clipped to the radius
-    sqrt(d + 1). It is longer only where the sum of all z^2 - 1 is above zero. So no mean of z_j z_k
-    loses more than half of S, the sum over columns of what z^2 exceeds 1 by, and none of z_j^2 more
-    than S; nor more than what its own columns lose and the part of the rows that are clipped.
+    sqrt(d + 1). It is longer only where the sum of all z^2 - 1 is above zero. Let S be the sum over
+    columns of the mean by which z^2 exceeds 1. Clipping takes at most S / 2 from a mean of z_j z_k,
+    and at most S from one of z_j^2. A second bound is made of what the own columns lose, and of the
+    part of the rows that are clipped (`_lost`).
 
     **Privacy.** Gaussian releases of a count, of column histograms (`ColumnRanges`, and of what is
     clipped), and of clipped second moments (`Problem.moments`). Together they cost what one of

@@ -111,10 +111,11 @@ class ColumnQuantiles:
     near : edges between which each quantile probably lies. The next release divides these brackets.
     outside : numbers of values below and above each bracket of ``near``, each with its variance.
         Every release counts them again, and they are averaged.
-    octaves : how far below the larger end sizes are told from zero (`_cut`): half as many after
-        each release that does not bring this end nearer to zero: cells at zero are too fine then.
-    values : as the last release interpolates them. Where one cell surely holds a quantile, many
-        values are the same, and it is the one with the fewest digits.
+    octaves : how many octaves below the larger end still get cells of their own (`_cut`). Nearer to
+        zero, cells are even. If a release does not halve the larger end, cells near zero were too
+        fine, so the next release has half as many octaves.
+    values : as the last release interpolates them. If one cell surely holds a quantile, many values
+        are probably the same. Then the value is the number with the fewest digits in that cell.
     total, total_std : values that counted, by all releases, and the deviation of its noise.
     """
 

@@ -34,8 +34,8 @@ FACTS = ("count", "mean", "std", "25%", "50%", "75%", "zeros", "missing")
 """What is said of every column, in this order."""
 SHARES = ("zeros", "missing")
 QUARTILE_FRACTION = 0.34
-"""Weight of the quartiles beside the rest. It gives them 15 % of the budget, sums 58 %, ranges 25 %
-and counts 3 %."""
+"""Weight of the quartiles beside the rest. Under replace-one it gives them 15 % of the squared
+Gaussian-DP parameter, sums 58 %, ranges 25 % and counts 3 %."""
 TIGHT = 1e-3
 """An interval of this part of a quartile is narrow, however small the deviation of the column."""
 SAME = 1e-6

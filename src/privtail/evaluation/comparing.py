@@ -37,6 +37,11 @@ OPEN = (
     "losses differ. Models that agree in nearly all rows cannot be told apart. For others use more "
     "rows or a larger epsilon."
 )
+HIDDEN = (
+    "Noise may hide about {rows:,} rows in which the losses differ far more than in all others. "
+    "The difference, and a finite end of its interval, do not allow for them. More rows or a "
+    "larger epsilon may help."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +217,7 @@ def _of_numbers(
     exposure: Any,
 ) -> tuple[Estimate, float, Statement]:  # fmt: skip
     rows = row_errors.differences(X, y, one, other, exposure)
-    found = mean_of(rows.curator(**promised.options("compare: numbers")))
+    found = mean_of(rows.curator(**promised.options("compare: numbers")), hidden=HIDDEN)
     low, high = ends_of(found, confidence)[0]
     spread = math.hypot(float(found.noise_std[0]), np.nan_to_num(float(found.sampling_std[0])))
     value = float(found.value[0])

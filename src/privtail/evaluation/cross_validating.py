@@ -71,8 +71,8 @@ def cross_validate(
     ``epsilon`` and ``delta`` are the total, and the ledger is charged once, before the first fit.
     The test folds are disjoint: a row is in one of them, so their evaluations compose in parallel.
     The training sets overlap: a row is in ``cv`` - 1 of them, and these fits compose sequentially,
-    in zCDP. Each of these ``cv`` releases gets the same part of the total: with 5 folds and a
-    total of 1, a fit alone costs about .4 at the same delta, and so does the evaluation.
+    in zCDP. So a row takes part in ``cv`` - 1 fits and one evaluation, and all have the same rho.
+    With 5 folds and a total epsilon of 1, each alone costs about .4 at the same delta.
 
     With ``groups`` a person is protected: all rows of a person are in one fold, and ``max_rows`` of
     the estimator says how many count. The intervals allow for no sampling error then.

@@ -15,10 +15,10 @@ from privtail.evaluation.result import Curves, Estimate
 Doubles = NDArray[np.float64]
 
 STEPS = 33
-"""At so many counts of a label its interval is looked at."""
+"""How many counts of a label are tried, from one end of its interval to the other."""
 
 SHOWN = 4.0
-"""The share of a label in a bin is told if its rows exceed this many deviations of their noise."""
+"""A bin shows the share of a label if its rows exceed this many deviations of their noise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Bins:
 
 
 def chosen(counts: Doubles, grid: Doubles, bins: int) -> Bins:
-    """Bins about as full as each other, from noisy counts in the cells of a grid; one ends at 0."""
+    """Bins with about equally many rows, from noisy counts in a grid; one of them ends at 0."""
     held = np.maximum(counts, 0.0) + 1e-9
     below = np.cumsum(held)[:-1] / held.sum()
     wanted = np.arange(1, bins - 1) / (bins - 1)
@@ -55,8 +55,8 @@ class Noisy:
     """Errors of what is made of counts: their noise, and the sampling of the rows.
 
     A function f of the counts c deviates by sqrt(sum (df/dc)^2 (std^2 + c)): the delta method, with
-    counts of rows that come independently. Counts below zero stay as they are: without them what is
-    left would be too large.
+    counts of rows that come independently. A negative count is kept: if it were cut at zero, sums
+    of counts would be too large on average.
     """
 
     std: float
@@ -89,9 +89,10 @@ class Noisy:
     def entropy(self, table: Doubles) -> Estimate:
         """Log loss of the shares of the labels in rows, with its interval.
 
-        The delta method fails for rare labels: where a count is below zero, its slope is none. So
-        every count goes through its interval, and the changes of the entropy are added in squares.
-        The lower end takes labels that noise hides for absent.
+        The delta method fails for rare labels: where a count is below zero, the entropy has no
+        slope. So each count is moved through its interval, while the others stay. The interval of
+        the entropy adds the squares of these changes. Its lower end assumes that no row has a
+        label that noise hides.
         """
         if table.sum() <= self.z * self.std * math.sqrt(table.size):
             return Estimate(math.nan, 0.0, math.inf)
@@ -123,7 +124,7 @@ def entropy(counts: Doubles) -> float:
 
 
 def _along(counts: Doubles, ways: Doubles, label: int) -> list[float]:
-    """The entropy while the count of one label goes through its interval."""
+    """The entropy at each count that is tried of one label, while the others stay."""
     found = []
     for one in ways[:, label]:
         moved = counts.copy()

@@ -29,16 +29,21 @@ from privtail.trusted.sensitivity import Sensitivity
 Doubles = NDArray[np.float64]
 
 FINDING, COUNTING, MEANS = 0.1, 0.45, 0.45
-"""Parts of the squared Gaussian-DP parameter: to find the bins, for their counts, for the means."""
+"""Parts of the squared Gaussian-DP parameter: to find the bins, for their counts, for the means.
+
+This holds under zero-out, for two labels. Under replace-one the parts are 7, 31 and 62 %: a
+replaced row moves a mean twice as far as an emptied one, and a histogram sqrt 2 times as far.
+"""
 
 GRID = np.arange(-8.0, 8.01, 0.25)
 """Log-odds at which bins of probability may end; 0 is among them."""
 
 BINS = 21
 LARGEST_CONFUSION = 20
-"""Labels of which a table of true and predicted ones is counted, at most."""
+"""A table of true and predicted labels is counted for at most this many labels."""
 
 HALF = ClampedMean(0.5)
+"""The mean of columns that lie in [-1/2, 1/2]."""
 
 NO_LABEL = (
     "Nor does it if its label is none of the model's: compare the spelling. All numbers are those "

@@ -25,14 +25,15 @@ from privtail.trusted.row_errors import AnyModel
 Doubles = NDArray[np.float64]
 
 CENTRE, COVERAGE = 0.2, 0.3
-"""Parts of the budget: for mean and scale of the target, and for the coverage of a quantile."""
+"""Parts of epsilon and of delta: for the mean and scale of the target, and for the coverage."""
 
 HALF = ClampedMean(0.5)
+"""The mean of columns that lie in [-1/2, 1/2]."""
 
 LEAST = 1e-3
-"""A constant that deviances are taken from is at least this part of the target's scale.
+"""The constant has a deviance only if it is positive: it is at least this part of the scale.
 
-A mean rate is, times the mean exposure.
+With an exposure the constant is a rate. Then the rate times the mean exposure is at least that.
 """
 
 PERSONS = (
@@ -50,6 +51,10 @@ NO_CENTRE = (
 HIDDEN = (
     "The mean of the target is not reliable: noise may hide rows of any size, so errors have no "
     "upper end, and R2 and D2 are not known."
+)
+HIDDEN_ERRORS = (
+    "Noise may hide about {rows:,} rows with errors far larger than all others. No value above, "
+    "and no finite end of an interval, allows for them. More rows or a larger epsilon may help."
 )
 WORSE = (
     "The squared errors of the model are larger than those of the constant. Compare the units of "
@@ -78,7 +83,8 @@ def of_numbers(
     least = LEAST * scale / exposed if power is not None else -math.inf
     rows = predicted.errors(max(constant.value, least), scale, power)
     errors = rows.curator(**promised.options("evaluate: errors", rest))
-    found = mean_of(errors, method="clamped", errors=True)  # `unbounded` tells them by name
+    # `unbounded` names what is doubtful.
+    found = mean_of(errors, method="clamped", errors=True, hidden=HIDDEN_ERRORS)
     # R2 is made of two means: both are in their intervals with this chance, or more.
     ends, both = (ends_of(found, one) for one in (confidence, (1 + confidence) / 2))
     detected = bool(mean.reliable.all())
@@ -122,7 +128,7 @@ def of_numbers(
 
 
 def parts_of(quantile: float | None) -> tuple[float, ...]:
-    """Parts of the budget for the target, for errors, and for the coverage of a quantile."""
+    """Parts of epsilon and of delta: for the target, for errors, and for a quantile's coverage."""
     return (CENTRE, 0.8) if quantile is None else (CENTRE, 0.5, COVERAGE)
 
 
@@ -161,16 +167,16 @@ def _root(x: Any) -> Any:
 
 
 def _made(value: float, ends: Doubles, of: Any) -> Doubles:
-    """A value that is not negative, and its ends, after a function that is ascending there.
+    """Value and ends (3,), cut at zero, and then put into an ascending function.
 
-    The interval is as wide above zero where noise has put the value below.
+    If noise has put the value below zero, the upper end moves up by as much as the value does.
     """
     low, high = ends
     return np.asarray(of(np.maximum([value, low, high - min(value, 0.0)], 0.0)))
 
 
 def _constant(mean: MeanEstimate, confidence: float) -> Estimate:
-    """The released mean, or the ratio of it to that of the exposures, with its interval."""
+    """The released mean with its interval; with exposures the mean over their mean."""
     if len(mean.value) == 1:
         return Estimate(float(mean.value[0]), *ends_of(mean, confidence)[0])
     ends = ends_of(mean, (1 + confidence) / 2)
@@ -185,7 +191,10 @@ def _constant(mean: MeanEstimate, confidence: float) -> Estimate:
 
 
 def _explained(value: Doubles, ends: Doubles, reliable: bool, detected: bool) -> Estimate:
-    """By which part an error of the model, the first, is smaller than that of the constant."""
+    """1 less the ratio of an error of the model to that of the constant, such as R2.
+
+    The first of ``value`` and ``ends`` is the model's error, the second the constant's.
+    """
     best = 1 - max(ends[0, 0], 0.0) / ends[1, 1] if 0 < ends[1, 1] < math.inf else 1.0
     worst = 1 - ends[0, 1] / ends[1, 0] if reliable and ends[1, 0] > 0 else -math.inf
     part = 1 - max(value[0], 0.0) / value[1] if detected and value[1] > 0 else math.nan

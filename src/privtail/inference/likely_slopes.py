@@ -27,14 +27,16 @@ def likely_part(slopes: FittedSlopes, noise: Doubles) -> tuple[float, float]:
 
     It returns the multiple and its deviation, for ``noise`` (r,) along the principal directions.
 
-    Clipped derivatives make slopes of labels too long, and few or short steps make them too short.
-    Predictions of amounts that are cut make slopes too long. For normal margins the length of the
-    true ones says how long those of a fit are, so here it follows from theirs. It is NaN where no
-    length leads there, or none to what is a standard deviation of the noise longer or shorter:
-    slopes that a descent does not bound are mostly noise, and where steps are too few for long
-    margins, all of these end alike. It is NaN, too, for labels without a significant gain, whose
-    margins are of no length that was measured. It is 1 for other targets, without an intercept and
-    without privacy.
+    The length of margins is their standard deviation. Clipped derivatives make fitted margins of
+    labels too long, and few or short steps make them too short. Amounts have cut predictions, which
+    make margins too long. For normal margins, the true length decides the length of a fit. So many
+    true lengths are tried, and the one that leads to the length of this fit is taken.
+
+    It is NaN where no true length leads to the length of this fit, or to one that is a standard
+    deviation of the noise longer or shorter. Then the slopes are mostly noise, or steps are too
+    few, so that long margins of any length end alike. It is NaN, too, for labels without a
+    significant gain, because the length of their margins was not measured. It is 1 for other
+    targets, without an intercept, and without privacy.
     """
     loss = slopes.loss.loss if isinstance(slopes.loss, WeightedLoss) else slopes.loss
     w = slopes.w[: slopes.d] / max(slopes.decision.margin_factor, np.finfo(np.float64).tiny)
@@ -48,12 +50,14 @@ def likely_part(slopes: FittedSlopes, noise: Doubles) -> tuple[float, float]:
     if isinstance(loss, LogisticLoss):
         if not slopes.decision.significant:
             return math.nan, math.nan
-        ends = np.maximum.accumulate(_lengths_of_fits(slopes, ends))
+        ends = np.maximum.accumulate(_fitted_lengths(slopes, ends))
     elif not isinstance(loss, AmountLoss):
         return 1.0, 0.0
 
     def part(length: float) -> float:
-        at, to = _tilts(slopes, length, ends) if isinstance(loss, AmountLoss) else (length, ends)
+        at, to = length, ends
+        if isinstance(loss, AmountLoss):
+            at, to = _weighted_margins(slopes, length, ends)
         return float(np.interp(at, to, LENGTHS, left=math.nan, right=math.nan))
 
     unsure = float(np.linalg.norm(coordinates[:, 0] / found * noise))
@@ -61,12 +65,13 @@ def likely_part(slopes: FittedSlopes, noise: Doubles) -> tuple[float, float]:
     return (math.nan if math.isnan(deviation) else part(found)), deviation
 
 
-def _tilts(slopes: FittedSlopes, found: float, true: Doubles) -> tuple[float, Doubles]:
-    """The mean margin by which amounts are weighted: that of a fit, and those of true lengths (k,).
+def _weighted_margins(slopes: FittedSlopes, found: float, true: Doubles) -> tuple[float, Doubles]:
+    """The mean margin weighted by amounts: of a fit of length ``found``, and of true lengths (k,).
 
-    With cut predictions q and a variance of the power p of the mean, a fit makes the weighted sums
-    of q and of the amounts equal, and those of their products with the margins. The weights are
-    q^(1 - p).
+    Let q be the cut predictions, and let the variance have the power p of the mean. A fit makes two
+    weighted sums of q equal to those of the amounts: the sums themselves, and the sums of products
+    with the margins. The weights are q^(1 - p). So a true length leads to the fit whose mean margin
+    is the same.
     """
     d, log_exposure = slopes.d, math.log(slopes.exposure)
     middle = slopes.preconditioner.with_intercept(slopes.w[:d], len(slopes.w))[d:]
@@ -83,11 +88,12 @@ def _tilts(slopes: FittedSlopes, found: float, true: Doubles) -> tuple[float, Do
     return float(mean((2 - power) * cut)), mean((1 - power) * cut + true[:, None] * z)
 
 
-def _lengths_of_fits(slopes: FittedSlopes, true: Doubles) -> Doubles:
-    """To which lengths of margins the steps of a fit come from true ones (k,), without noise.
+def _fitted_lengths(slopes: FittedSlopes, true: Doubles) -> Doubles:
+    """The length of margins at which a fit without noise ends, for each true length (k,).
 
-    The log-odds of two labels are normal, with these deviations and the mean that gives the
-    released frequency. Then the mean gradient is known at every model, and so is every step.
+    The true log-odds are taken to be normal. Their deviation is the true length, and their mean
+    gives the released frequency of the label. Then the mean gradient is known at every model, and
+    so is every step.
     """
     zero, one = slopes.loss.weights if isinstance(slopes.loss, WeightedLoss) else (1.0, 1.0)
     start = float(slopes.intercept_only[slopes.d :].sum())
@@ -116,7 +122,7 @@ def _lengths_of_fits(slopes: FittedSlopes, true: Doubles) -> Doubles:
 
 
 def left_of_rows(r: int, part: float = 1.0) -> float:
-    """What is left of second moments where rows are shrunk to a ``part`` of a typical length.
+    """The part of second moments that is left if rows are shrunk to a ``part`` of a typical length.
 
     For normal rows of r coordinates: E |x| min(|x|, part sqrt(r)) / r. Whatever the law is, a part
     of 1 leaves half of the released moments at least, whose rows are clipped to twice that length.

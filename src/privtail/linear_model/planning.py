@@ -114,8 +114,8 @@ class FitPlan:
         bound: the noise of the mean gradient over the second half of the steps, for gradients of
         typical size and features without correlation. Infinite if the budget is so small that only
         a constant is fitted. NaN if no gradient is released as a sum, because noise that follows a
-        smooth sensitivity has a private size; and of an algorithm in units of yours, because the
-        size of a slope there is nothing that the plan knows.
+        smooth sensitivity has a private size. NaN, too, for an algorithm that runs in your units,
+        because the plan does not know the size of a slope there.
         """
         if self.multiplier == 0:
             return 0.0
@@ -145,7 +145,7 @@ class FitPlan:
         if delta > 1 / n:
             yield DeltaWarning(
                 f"delta = {delta:g} is above 1/n = {1 / n:.3g}. This fit publishes no row, but so "
-                "large a delta would also allow to publish one random row. A stronger promise "
+                "large a delta would also allow publishing one random row. A stronger promise "
                 f"costs little: a delta of {below_one_of(n):g}."
             )
         for _, event in self._asked("labels"):

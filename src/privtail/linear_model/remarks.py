@@ -19,8 +19,8 @@ Doubles = NDArray[np.float64]
 
 SLOPELESS = "All slopes are zero, so the model predicts a constant."
 UNMATCHED = (
-    "No declared category of column {!r} was detected above the noise, or one in nearly all rows, "
-    "so its slopes are zero. Compare the spelling with the column's."
+    "No declared category of column {!r} was detected above the noise, or nearly all rows have the "
+    "same one. So its slopes are zero. Compare the spelling with the column's."
 )
 
 TARGET_AMONG_FEATURES = (

@@ -123,8 +123,8 @@ class MeanEstimate:
             raise InvalidInput(
                 "The sampling error is not known: with a threshold nothing was released that tells "
                 "it; no theorem is used for medians of groups; and the rows of a person are not "
-                "independent. conf_int(confidence, sampling=False) is for the noise and what was "
-                "clipped alone."
+                "independent. Call conf_int(confidence, sampling=False): it allows for noise and "
+                "clipping alone."
             )
         ends = interval(self.value, spread, confidence) + lost
         return np.where(unknown[..., np.newaxis], [-math.inf, math.inf], ends)

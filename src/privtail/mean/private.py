@@ -48,7 +48,7 @@ METHODS: tuple[Method, ...] = get_args(Method)
 GROUPS = 15
 """Groups of ``"ksu"``, if there are that many rows."""
 COUNT_FRACTION = 0.03
-"""What a count of the rows that count costs, beside the mean."""
+"""The count of rows costs this part of what the mean, the last release, costs (replace-one)."""
 
 UNSEEN = (
     "{some} could not be located: no cell of the histogram is above the noise (too few rows "
@@ -76,13 +76,10 @@ NOT_RELIABLE = (
     "{some} {are} not reliable and may be off by any amount: an interval has no end on one side "
     "or both. The notes of the statement say why."
 )
-HIDDEN_ERRORS = (
-    "Noise may hide about {rows:,} rows with errors far larger than all others. No value above, "
-    "and no finite end of an interval, allows for them. More rows or a larger epsilon may help."
-)
 HIDDEN_ROWS = (
     "Noise may hide about {rows:,} rows that lie far from all others, such as codes for missing "
-    "numbers. The mean, and a finite end of its interval, do not allow for them."
+    "numbers. The mean, and a finite end of its interval, do not allow for them: make codes "
+    "missing first."
 )
 UNSURE = (
     "The noise is so large that the location of a column far from zero may be wrong. Then its "
@@ -116,9 +113,9 @@ def private_mean(
     """Differentially private mean of columns that may be unbounded.
 
     Without a ``threshold`` private histograms give centre and scale of every column, so you need to
-    know no bound and no moment. They usually cost 30 % of the squared Gaussian-DP parameter, and up
-    to half of it if less would not find a column that lies far from zero. The statement's notes say
-    when a column may not have been found.
+    know no bound and no moment. They usually cost 30 % of the squared Gaussian-DP parameter (under
+    zero-out 45 %). They cost up to half of it (two thirds) if less would not find a column that
+    lies far from zero. The statement's notes say when a column may not have been found.
 
     A column is clipped at the distance beyond which noise hides its values. The released counts
     bound what clipping may have cost, and ``conf_int`` and ``std`` include this bound. If there is
@@ -146,16 +143,17 @@ def private_mean(
       held 17 % at n epsilon of 1,500, 63 % at 3,000 and all at 6,000: make such cells missing.
 
     A row counts if all its numbers are finite, and if it is among ``max_rows`` of its person. The
-    number of these rows is released at 3 % of the cost of the mean (under zero-out, 6 %). If it is
-    below n by more than three deviations of its noise, the mean is that of these rows, and a note
-    says so. Otherwise a row that does not count has the coarse centre as its value; in a sparse
+    number of these rows is released first, for 2 % of the squared Gaussian-DP parameter (under
+    zero-out 3 %). If it is below n by more than three deviations of its noise, the mean is that of
+    these rows, and a note says so. Otherwise a row that does not count has the coarse centre as its
+    value; in a sparse
     matrix, which cannot be centred, zero.
 
     Histograms distinguish sizes from 2^-64 (5.4e-20) to 2^64 (1.8e19), and count smaller values as
     zeros. If only zeros are detected, the noise is that of a column whose values reach 1, and
-    ``reliable`` is False, because other values may be larger. A column is not found if most of it
-    is larger: ``reliable`` is False, and the value is noise. Multiply such a column by a public
-    number first, or give a ``threshold``.
+    ``reliable`` is False, because other values may be larger. If most values are beyond 2^64, the
+    column is not found: ``reliable`` is False, and the value is noise. Multiply such a column by a
+    public number first, or give a ``threshold``.
 
     ``groups`` says which rows belong to one person. ``by`` gives a mean for each category of rows,
     by one or two columns with declared ``categories``. Categories are disjoint, so they share one
@@ -304,11 +302,12 @@ def _of_groups(table: Tabled, promised: Promised) -> MeanEstimate:
 def mean_of(
     curator: Curator, *, method: Method = "clipped", threshold: float | None = None,
     centre: ArrayLike | None = None, blocks: int | None = None, smoothing: float = 3.0,
-    errors: bool = False,
+    errors: bool = False, hidden: str = "",
 ) -> MeanEstimate:  # fmt: skip
     """The private mean of a curator's columns, (d,); parameters as in `private_mean`.
 
-    ``errors``: the columns are errors of a model (`CutRange`); no notes count the doubtful ones.
+    ``errors``: the columns are errors of a model (`CutRange`). ``hidden``: a note on the rows that
+    noise hides, in the words of the caller, who also tells which columns are doubtful.
     """
     if method not in METHODS:
         raise InvalidInput(f"method must be one of {', '.join(METHODS)}, got {told(method)}.")
@@ -322,7 +321,7 @@ def mean_of(
     groups = min(GROUPS, curator.problem.n) if method == "ksu" else 1
     groups = groups if blocks is None else require_whole("blocks", blocks, 1)
     point = _centre(centre, threshold, curator)
-    return _Mean(method, threshold, point, groups, smoothing, errors).run(curator)
+    return _Mean(method, threshold, point, groups, smoothing, errors, hidden).run(curator)
 
 
 def _as_columns(x: Any) -> tuple[bool, Any]:
@@ -364,6 +363,7 @@ class _Mean:
     blocks: int
     smoothing: float
     errors: bool
+    hidden: str
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         stage = self._stage()
@@ -388,7 +388,7 @@ class _Mean:
             )[:2]
             unknown, none, yes = np.full(d, math.nan), np.zeros(d), np.ones(d, dtype=np.bool_)
             return MeanEstimate(value, std, unknown, none, none, yes, state(curator))
-        part, part_std, count_std = self._part(curator, multiplier)
+        part, part_std, hidden_std = self._part(curator, multiplier)
         found, reaches = RANGES.run(curator, multiplier, part)
         rows, price = max(1, round(part * n)), multiplier * curator.problem.max_rows / n
         scales, threshold = self._reach(found, price)
@@ -398,13 +398,13 @@ class _Mean:
         std = np.hypot(std, away * part_std / part)
         clipped = self._clipped(reaches, ends, found)
         clipped += np.where(
-            [value < found.centres, value > found.centres], NOISE_BOUND * count_std * away, 0
+            [value < found.centres, value > found.centres], NOISE_BOUND * hidden_std * away, 0
         )
         reliable = found.detected & np.isfinite(clipped).all(axis=0)
-        notes = () if self.errors else _doubts(found, reliable)
+        notes = () if self.hidden else _doubts(found, reliable)
         notes += (UNSURE,) * RANGES.unsure(multiplier, curator.problem)
         lost, warned = lost_rows(part, part_std, n, OF_THESE, text=curator.from_text)
-        hidden = HIDDEN_ERRORS if self.errors else HIDDEN_ROWS
+        hidden = self.hidden or HIDDEN_ROWS
         notes += (*lost, *RANGES.hiding(hidden, multiplier, curator.problem))
         known = reliable & (self.blocks == 1) & (curator.problem.max_rows == 1)
         sampling = np.where(known, found.deviations / math.sqrt(rows), math.nan)
@@ -449,9 +449,9 @@ class _Mean:
         return GaussianNoise(multiplier / math.sqrt(2 * COUNT_FRACTION))
 
     def _part(self, curator: Curator, multiplier: float) -> tuple[float, float, float]:
-        """Part of the n rows that counts, its deviation, and that of a part which shows nothing.
+        """The part of the n rows that counts, its deviation, and that of lost rows noise hides.
 
-        Each of them is in one of two cells.
+        At least one of the two deviations is 0: the count shows lost rows, or it does not.
         """
         answer, noise = curator.everyone().histogram((0,), [0.0]), self._counting(multiplier)
         std = noise.event(answer.sensitivity).std

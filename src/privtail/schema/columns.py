@@ -188,9 +188,9 @@ class Columns:
     def rounded_ids(self, name: str) -> InvalidInput:
         """The refusal of ids of persons whose types differ by file."""
         return InvalidInput(
-            f"Column {name!r} of {self.path} holds types of numbers that only doubles have in "
-            "common, and as doubles ids of two persons could be one. Write the column in one type "
-            "that can miss cells, such as Int64 of pandas, or text."
+            f"Files of {self.path} hold column {name!r} in several types of numbers. As doubles, "
+            "two ids could become one, and two persons one person. Write the column in one type "
+            "for all files, such as Int64 of pandas, which can miss cells, or as text."
         )
 
     def text_for_numbers(self, name: str, mend: str, cli: str) -> InvalidInput:

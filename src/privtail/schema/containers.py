@@ -136,10 +136,10 @@ def derived(kind: str, library: str, base: str) -> InvalidInput:
 def shared_values() -> InvalidInput:
     """A container of which one row holds what other rows hold."""
     return InvalidInput(
-        "The model would see more than one row at a time: a categorical column and a dictionary of "
-        "Arrow list the values of all rows, and so do an index of several levels, views of Arrow "
-        "and nested columns of polars. Pass text, "
-        'frame.astype({"column": "str"}), decoded columns of Arrow, '
-        "column.cast(column.type.value_type), and frame.reset_index(); or say "
+        "The model would see more than one row at a time. These list the values of all rows: a "
+        "categorical column, a dictionary or a view of Arrow, an index of several levels, and a "
+        "nested column of polars. Pass text, "
+        'frame.astype({"column": "str"}); decoded columns of Arrow, '
+        "column.cast(column.type.value_type); and frame.reset_index(). Or say "
         "trusted_rowwise=True, if a prediction depends on its own row alone."
     )

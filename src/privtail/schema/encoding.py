@@ -285,7 +285,8 @@ def _own(feature: Any) -> Feature:
     if not any(type(feature) is kind for kind in (Bins, Spline, Log, Cross)):
         raise InvalidInput(
             "features takes names of columns and what privtail.features makes, got "
-            f"{told(feature)}. A function of your own would run on private rows."
+            f"{told(feature)}. A function of your own would run on private rows. Compute its "
+            "column before the fit, from one row at a time."
         )
     copy: Feature = replace(feature)
     return copy
@@ -326,8 +327,8 @@ class _Builder:
         twice = [name for name, count in Counter(design.names).items() if count > 1]
         if twice:
             raise InvalidInput(
-                f"Two features are called {twice[0]!r}. Rename a column, or declare each once, "
-                "and one basis for a column."
+                f"Two features are called {twice[0]!r}. Rename a column, or declare each "
+                "feature once, with one list of edges or knots for a column."
             )
         if not design.names:
             raise InvalidInput(

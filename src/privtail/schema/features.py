@@ -147,7 +147,7 @@ class Cross:
         if self.left == self.right:
             raise InvalidInput(f"cross needs two different columns, got {self.left!r} twice.")
         if self.depth > _DEEPEST:
-            raise InvalidInput(f"Crosses of crosses go {_DEEPEST} deep at most.")
+            raise InvalidInput(f"A cross may hold crosses {_DEEPEST} deep at most. Leave one out.")
 
     @property
     def depth(self) -> int:
@@ -298,7 +298,7 @@ def _ascending(of: str, what: str, values: Any, least: int) -> tuple[float, ...]
         )
     numbers = tuple(_number(of, what, value) for value in values)
     if any(high <= low for low, high in itertools.pairwise(numbers)):
-        raise InvalidInput(f"{what} of {of} must ascend, without one that is there twice.")
+        raise InvalidInput(f"{what} of {of} must ascend. Sort them, and give each once.")
     return numbers
 
 

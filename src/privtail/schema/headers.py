@@ -123,7 +123,7 @@ def separator_of(path: object, line: str) -> str:
     """The separator of a first line, by how often it occurs."""
     if line.lower().startswith("sep=") and len(line.rstrip("\r\n")) <= 5:
         raise InvalidInput(
-            f"The first line of {path} is a word to Excel, {line.strip()!r}. Skip it:",
+            f"The first line of {path} is meant for Excel, {line.strip()!r}. Skip it:",
             "comment='sep='.",
             cli="--comment sep=",
         )

@@ -18,16 +18,17 @@ from privtail.trusted.problem import Problem
 Doubles = NDArray[np.float64]
 
 SCALE_SHARE, LARGEST_SHARE = 0.3, 0.5
-"""Fractions of the budget of a mean that centre and scale get, usually and at most.
+"""What the histograms cost, as a part of their cost and that of the mean, usually and at most.
 
-They get more than usual if less would not locate a column that lies far from zero.
+This holds under replace-one. Under zero-out the parts are .46 and two thirds. A count of rows is
+paid on top. Histograms get more than usual if less would not locate a column far from zero.
 
-With .3 instead of .15 as usual, intervals are .6 to .9 times as wide in the median of each class
-of columns of `benchmarks.means`, and .4 times for 2,000 normal values at epsilon 1. They hold as
-often, but for columns against their assumption: what noise hides of these shows at .7 times the n
-epsilon. Values of light tails are 10 to 15 % farther off, those of heavy tails about as far, and
-those of columns of zeros 5 to 15 % less. With .4 and .5 intervals shrink further, but values of
-light tails are 20 to 40 % farther off.
+`benchmarks.means` compared .3 with .15. With .3 intervals are .6 to .9 times as wide in the median
+of each class of columns, and .4 times for 2,000 normal values at epsilon 1. They hold as often. For
+columns against their assumption, rows that noise hides show from .7 times the n epsilon on. Values
+of light tails are 10 to 15 % farther off, those of heavy tails about as far, and those of columns
+of zeros 5 to 15 % less. With .4 and .5 intervals shrink further, but values of light tails are 20
+to 40 % farther off.
 """
 
 
@@ -43,7 +44,7 @@ class ColumnRanges:
     Attributes
     ----------
     cells : whether a cell that is not finite leaves its own column alone, and not its row.
-    share : the fraction of the budget that they usually get.
+    share : what they usually cost, as `SCALE_SHARE` says.
     """
 
     cells: bool = False

@@ -24,12 +24,12 @@ SIGNIFICANT = 3.0
 TAIL_POWER = 1.2
 """The assumed tail index: the part of the rows beyond a distance falls with this power of it.
 
-A larger power is admitted, too. With this one, values beyond exceed the distance by five times as
-much, on average. Heavy tails of amounts, sizes and counts mostly have powers of 1.5 to 3. It is
-less than that because a range ends where noise is low, because tails are measured from medians, and
-because those of lognormal values are heavier where few rows show them. With 4/3, intervals of
-lognormal values (sigma 2) held .89 of 100 means at n epsilon of 500, with 1.2 all, and were 1.6
-times as wide.
+A larger power is admitted, too. With this one, values beyond a distance exceed it by five times the
+distance, on average. Heavy tails of amounts, sizes and counts mostly have powers of 1.5 to 3. This
+one is smaller for three reasons: noise is mostly low where a range ends, tails are measured from
+medians, and tails of lognormal values are heavier where few rows show them. For lognormal values
+(sigma 2) at n epsilon of 500, intervals with 4/3 held .89 of 100 means. With 1.2 they held all, and
+were 1.6 times as wide.
 """
 
 SQUARES_POWER = 2.5
@@ -317,11 +317,12 @@ class CutRange:
         return any(one.rises(low, high, rows, level) for one in self._histograms)
 
     def goes_on(self, columns: int) -> bool:
-        """Whether noise does not explain the rows in `OCTAVES` beyond the distance, or in twice.
+        """Whether rows show beyond the distance: in the next `OCTAVES`, or in twice as many.
 
-        Rows of a tail that falls slowly are nearly as many in the second half. So the whole shows
-        it earlier: at `NOISE_BOUND`, as one test of all ``columns``. The first half alone must be
-        `SIGNIFICANT`, so that noise seldom widens the range of a light tail.
+        In a tail that falls slowly, the second half of these octaves holds nearly as many rows as
+        the first. So both together show it earlier: at `NOISE_BOUND`, as one test of all
+        ``columns``. The first half alone must be `SIGNIFICANT`, so that noise seldom widens the
+        range of a light tail.
         """
         levels = SIGNIFICANT, bonferroni(NOISE_BOUND, columns)
         counts = (
