@@ -92,6 +92,24 @@ def test_labels_agree_with_scikit_learn(labels):
     assert found.plot().axes[0].get_title().startswith("ROC")
 
 
+@pytest.mark.parametrize("times", [0.1, 0.5, 12.0])
+def test_the_area_is_that_of_models_whose_probabilities_are_close_or_extreme(labels, times):
+    """Bins a quarter of the log-odds wide, up to 8, made ties: all of these intervals missed it.
+
+    Errors of six deviations; fixed seeds.
+    """
+    X, y = labels
+    model = LogisticRegression().fit(X, y)
+    model.coef_, model.intercept_ = times * model.coef_ / 2.5, times * model.intercept_
+    found = evaluate(model, X, y, epsilon=5, trusted_rowwise=True, **QUIET)
+    area = metrics.roc_auc_score(y, model.decision_function(X))
+    near(found["auc"], area, 0.02)
+    assert found["auc"].value == pytest.approx(area, abs=0.005)
+    assert len(found.curves.thresholds) == 20
+    assert 0.5 in found.curves.thresholds
+    assert np.nanmax(found.curves.observed) > 0.8
+
+
 def test_three_labels_have_a_table_and_no_curves(labels):
     X, y = labels
     y = y + (X[:, 2] > 1)

@@ -34,6 +34,20 @@ class Bins:
         return table[:, :cut], table[:, cut:]
 
 
+def refined(counts: Doubles, grid: Doubles) -> Doubles:
+    """As many edges as a grid has, between which rows are about as many; one is 0.
+
+    Within a cell rows are taken to be spread evenly. So the log-odds of a model that hardly tells
+    rows apart, all in one cell, get many edges: in one bin they would be ties, and the area 1/2.
+    """
+    held = np.maximum(counts, 0.0) + 1e-9
+    ends = np.concatenate([[grid[0] - 1], grid, [grid[-1] + 1]])
+    shares = (np.arange(len(grid)) + 0.5) / len(grid)
+    edges: Doubles = np.interp(shares, np.concatenate([[0.0], held.cumsum() / held.sum()]), ends)
+    edges[np.argmin(np.abs(edges))] = 0.0
+    return edges
+
+
 def chosen(counts: Doubles, grid: Doubles, bins: int) -> Bins:
     """Bins with about equally many rows, from noisy counts in a grid; one of them ends at 0."""
     held = np.maximum(counts, 0.0) + 1e-9

@@ -107,7 +107,7 @@ def evaluate(
     **Labels.** One plan releases two things. Accuracy and log loss are noisy means, where a
     probability below .001 counts as .001. Rows are counted in bins of predicted probability for
     each true label, and the curves are made of these counts. The bins hold about equally many rows.
-    A first histogram finds them, for 7 % of the squared Gaussian-DP parameter. The counts in bins
+    Two histograms find them, for 7 % of the squared Gaussian-DP parameter. The counts in bins
     take 31 %, and the means 62 % (under zero-out 10, 45 and 45 %). For three labels or more, true
     and predicted labels are counted in place of bins.
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privtail.calibration import calibrated
 from privtail.coefficients import normal_quantile
-from privtail.evaluation.curves import Bins, Noisy, chosen, curves_of, largest
+from privtail.evaluation.curves import Bins, Noisy, chosen, curves_of, largest, refined
 from privtail.evaluation.numbers import PERSONS
 from privtail.evaluation.result import Estimate, Evaluation
 from privtail.promised import Promised
@@ -35,8 +35,9 @@ This holds under zero-out, for two labels. Under replace-one the parts are 7, 31
 replaced row moves a mean twice as far as an emptied one, and a histogram sqrt 2 times as far.
 """
 
-GRID = np.arange(-8.0, 8.01, 0.25)
-"""Log-odds at which bins of probability may end; 0 is among them."""
+AHEAD = np.concatenate([np.arange(0.5, 8.0, 0.5), np.arange(8.0, 16.0), np.arange(16.0, 41.0, 4.0)])
+GRID = np.concatenate([-AHEAD[::-1], [0.0], AHEAD])
+"""Log-odds between which a first histogram counts rows; a second has as many edges, nearer ones."""
 
 BINS = 21
 LARGEST_CONFUSION = 20
@@ -90,7 +91,8 @@ class _Stages:
         rounds = []
         if self.labels == 2:
             cells = len(_of_both(GRID))
-            rounds.append(_round("bins of probability", multiplier, FINDING, problem, cells))
+            finding = _round("bins of probability", multiplier, FINDING / 2, problem, cells)
+            rounds += [finding, finding]
             cells = len(_of_both(GRID[1:BINS]))
             rounds.append(_round("rows by label and bin", multiplier, COUNTING, problem, cells))
         elif self.labels <= LARGEST_CONFUSION:
@@ -106,9 +108,14 @@ class _Stages:
         std = counting.event(answer).std
         if self.labels != 2:
             return None, std
-        asked = curator.everyone().histogram((-1,), _of_both(GRID))
-        counts = asked.release(_noise(multiplier, FINDING)).reshape(2, -1)
-        return chosen(counts.sum(axis=0), GRID, BINS), std
+        grid = refined(self._rows(curator, multiplier, GRID), GRID)
+        return chosen(self._rows(curator, multiplier, grid), grid, BINS), std
+
+    def _rows(self, curator: Curator, multiplier: float, grid: Doubles) -> Doubles:
+        """Counts of the rows of both labels between log-odds, to find the bins."""
+        asked = curator.everyone().histogram((-1,), _of_both(grid))
+        counts = asked.release(_noise(multiplier, FINDING / 2)).reshape(2, -1)
+        return np.asarray(counts.sum(axis=0))
 
     def table(self, curator: Curator, multiplier: float, bins: Bins | None) -> Doubles | None:
         """Counts by true label in rows, and bin or predicted label in columns."""
