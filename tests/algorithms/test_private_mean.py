@@ -497,7 +497,19 @@ def test_a_mean_says_how_many_far_rows_noise_may_hide():
             held[times] += low <= x.mean() <= high
     assert held[2.0] == 6
     assert held[1 / 3] <= 2
+    assert "a few times as many if these differ in size" in said
     assert private_mean(x, epsilon=1e6, **SIMULATED).privacy_.notes == ()
+
+
+def test_far_rows_of_different_sizes_may_be_more_than_a_mean_says():
+    """A fifth of the rows, more than it names, hid in every one of these; so the note says more."""
+    x = np.random.default_rng(0).gamma(2, 0.18, 500)
+    x[:100] = np.random.default_rng(1).lognormal(7, 1, 100)
+    found = private_mean(x, epsilon=1.0, **SIMULATED)
+    (said,) = (note for note in found.privacy_.notes if "lie far from all others" in note)
+    assert int(said.split()[4]) < 100
+    assert found.conf_int()[1] < x.mean()
+    assert "a few times as many if these differ in size" in said
 
 
 def test_the_noise_of_the_count_is_stated():

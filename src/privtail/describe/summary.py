@@ -47,7 +47,8 @@ NOT_RELIABLE = (
 )
 HIDDEN = (
     "Noise may hide about {rows:,} cells of a column that lie far from all others, such as a code "
-    "for missing numbers. Mean and std do not allow for them: make codes missing first."
+    "for missing numbers, and a few times as many if these differ in size. Mean and std do not "
+    "allow for them: make codes missing first."
 )
 BEYOND = "Cells of rows beyond max_rows, or of no person, count as missing."
 

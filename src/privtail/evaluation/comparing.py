@@ -38,9 +38,9 @@ OPEN = (
     "rows or a larger epsilon."
 )
 HIDDEN = (
-    "Noise may hide about {rows:,} rows in which the losses differ far more than in all others. "
-    "The difference, and a finite end of its interval, do not allow for them. More rows or a "
-    "larger epsilon may help."
+    "Noise may hide about {rows:,} rows in which the losses differ far more than in all others, "
+    "and a few times as many if these differ in size. The difference, and a finite end of its "
+    "interval, do not allow for them. More rows or a larger epsilon may help."
 )
 
 

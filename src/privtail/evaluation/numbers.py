@@ -53,8 +53,9 @@ HIDDEN = (
     "upper end, and R2 and D2 are not known."
 )
 HIDDEN_ERRORS = (
-    "Noise may hide about {rows:,} rows with errors far larger than all others. No value above, "
-    "and no finite end of an interval, allows for them. More rows or a larger epsilon may help."
+    "Noise may hide about {rows:,} rows with errors far larger than all others, and a few times as "
+    "many if these differ in size. No value above, and no finite end of an interval, allows for "
+    "them. More rows or a larger epsilon may help."
 )
 WORSE = (
     "The squared errors of the model are larger than those of the constant. Compare the units of "

@@ -78,8 +78,8 @@ NOT_RELIABLE = (
 )
 HIDDEN_ROWS = (
     "Noise may hide about {rows:,} rows that lie far from all others, such as codes for missing "
-    "numbers. The mean, and a finite end of its interval, do not allow for them: make codes "
-    "missing first."
+    "numbers, and a few times as many if these differ in size. The mean, and a finite end of its "
+    "interval, do not allow for them: make codes missing first."
 )
 UNSURE = (
     "The noise is so large that the location of a column far from zero may be wrong. Then its "
