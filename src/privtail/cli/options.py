@@ -45,8 +45,8 @@ Scratch = Annotated[
     typer.Option(
         metavar="DIR",
         show_default="the folder for temporary files, if it has room",
-        help="Folder for decoded rows: a file without a name, which goes away with the command. "
-        "none: decode the data in every pass.",
+        help="Folder for a copy of the decoded rows: a file without a name, which ends with the "
+        "command. none: keep no copy, and decode the data in every pass.",
     ),
 ]
 

@@ -231,7 +231,7 @@ def private_covariance(
     low = products.value - half_width - products.below
     high = products.value + half_width + products.above
     np.fill_diagonal(low, np.maximum(np.diag(low), 0.0))
-    return _told(table, value, low, high, np.isfinite(high - low), confidence, statement)
+    return _estimate(table, value, low, high, np.isfinite(high - low), confidence, statement)
 
 
 @interruptible
@@ -320,7 +320,7 @@ def private_correlation(
         value = _semidefinite(value)
         root = np.sqrt(np.diag(value))
         value = np.clip(value / np.outer(root, root), -1.0, 1.0)
-    return _told(table, value, low, high, high - low < 2, confidence, statement)
+    return _estimate(table, value, low, high, high - low < 2, confidence, statement)
 
 
 def _released(
@@ -343,7 +343,7 @@ def _released(
     return table, asked.run(curator, multiplier), state(curator)
 
 
-def _told(
+def _estimate(
     table: Tabled, value: Doubles, low: Doubles, high: Doubles,
     reliable: NDArray[np.bool_], confidence: float, statement: Statement,
 ) -> MatrixEstimate:  # fmt: skip

@@ -218,9 +218,9 @@ def cross_validate(
 
 
 def _epsilon_of(rho: float, delta: float, parts: Sequence[float]) -> float:
-    """The epsilon at which plans of these parts of it, and of delta, cost rho, or a hair less.
+    """The epsilon of an evaluation that costs ``rho``, or slightly less; its noise is Gaussian.
 
-    All noise of an evaluation is Gaussian.
+    Each of its plans gets one of ``parts`` of this epsilon, and the same part of delta.
     """
     if math.isinf(rho):
         return math.inf

@@ -99,18 +99,18 @@ def of_numbers(
     for pairs in (ends, both):
         pairs[1, 1] = max(pairs[1, 1], max(pairs[0, 1], 0.0) ** 2)
     numbers = {
-        "mae": Estimate(*(scale * _made(values[0], ends[0], abs))),
-        "rmse": Estimate(*(scale * _made(values[1], ends[1], _root))),
-        "r2": _explained(values[1:3], both[1:3], reliable, detected),
+        "mae": Estimate(*(scale * _of_positive(values[0], ends[0], abs))),
+        "rmse": Estimate(*(scale * _of_positive(values[1], ends[1], _root))),
+        "r2": _part_explained(values[1:3], both[1:3], reliable, detected),
         "constant": constant,
-        "constant_rmse": Estimate(*(scale * _made(values[2], ends[2], _root))),
+        "constant_rmse": Estimate(*(scale * _of_positive(values[2], ends[2], _root))),
     }
     if power is not None:
         unit = row_errors.deviance_unit(max(constant.value, least), scale, power)
         numbers |= {
-            "deviance": Estimate(*(unit * _made(values[3], ends[3], abs))),
-            "d2": _explained(values[3:], both[3:], reliable, detected),
-            "constant_deviance": Estimate(*(unit * _made(values[4], ends[4], abs))),
+            "deviance": Estimate(*(unit * _of_positive(values[3], ends[3], abs))),
+            "d2": _part_explained(values[3:], both[3:], reliable, detected),
+            "constant_deviance": Estimate(*(unit * _of_positive(values[4], ends[4], abs))),
         }
     statements: tuple[Statement, ...] = (mean.privacy_, found.privacy_)
     for part in coverage:
@@ -167,7 +167,7 @@ def _root(x: Any) -> Any:
     return np.sqrt(np.maximum(x, 0.0))
 
 
-def _made(value: float, ends: Doubles, of: Any) -> Doubles:
+def _of_positive(value: float, ends: Doubles, of: Any) -> Doubles:
     """Value and ends (3,), cut at zero, and then put into an ascending function.
 
     If noise has put the value below zero, the upper end moves up by as much as the value does.
@@ -191,7 +191,7 @@ def _constant(mean: MeanEstimate, confidence: float) -> Estimate:
     return Estimate(rate, low / (most if low > 0 else least), high / least)
 
 
-def _explained(value: Doubles, ends: Doubles, reliable: bool, detected: bool) -> Estimate:
+def _part_explained(value: Doubles, ends: Doubles, reliable: bool, detected: bool) -> Estimate:
     """1 less the ratio of an error of the model to that of the constant, such as R2.
 
     The first of ``value`` and ``ends`` is the model's error, the second the constant's.

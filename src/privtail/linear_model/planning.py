@@ -178,7 +178,7 @@ class FitPlan:
     def _asked(self, *questions: str) -> list[tuple[Round, Event]]:
         """Releases of these questions, the last of each round.
 
-        No selections, and no numbers, where there are vectors.
+        If some of them release vectors, selections and single numbers are left out.
         """
         asked = [
             (i, e) for i, r in enumerate(self.releases) for e in r.events if e.question in questions
@@ -272,7 +272,7 @@ class FitPlan:
 
 
 def below_one_of(n: int) -> float:
-    """A power of ten, a tenth of 1/n at most."""
+    """A power of ten that is at most a tenth of 1/n."""
     return 10.0 ** -(len(str(n - 1)) + 1)
 
 

@@ -53,12 +53,12 @@ def slopeless(result: Result, problem: Problem, multiplier: float) -> tuple[str,
 
 
 def unsized(result: Result) -> tuple[str, ...]:
-    """A warning of amounts of which nothing but zeros showed, or which predictions do not reach."""
+    """A warning where no amount above zero showed, or some are larger than any prediction."""
     return tuple(note for note in (NONE_DETECTED, TOO_LARGE) if note in result.notes)
 
 
 def narrowed(result: Result) -> tuple[str, ...]:
-    """A warning of a target that was seen in one range and no closer, which slopes do not mend."""
+    """A warning of a target that was located in a range and no closer, which slopes do not mend."""
     begin = NARROWED.partition("{")[0]
     return tuple(f"{note} {SUBTRACT}" for note in result.notes if note.startswith(begin))
 

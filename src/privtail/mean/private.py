@@ -389,14 +389,14 @@ class _Mean:
             unknown, none, yes = np.full(d, math.nan), np.zeros(d), np.ones(d, dtype=np.bool_)
             return MeanEstimate(value, std, unknown, none, none, yes, state(curator))
         part, part_std, hidden_std = self._part(curator, multiplier)
-        found, reaches = RANGES.run(curator, multiplier, part)
+        found, ranges = RANGES.run(curator, multiplier, part)
         rows, price = max(1, round(part * n)), multiplier * curator.problem.max_rows / n
-        scales, threshold = self._reach(found, price)
+        scales, threshold = self._scales_and_threshold(found, price)
         value, std, ends = self._last(curator, multiplier, scales, threshold, found.centres, part)
-        reaches = [replace(one, errors=self.errors) for one in reaches]
+        ranges = [replace(one, errors=self.errors) for one in ranges]
         away = np.abs(value - found.centres)
         std = np.hypot(std, away * part_std / part)
-        clipped = self._clipped(reaches, ends, found)
+        clipped = self._clipped(ranges, ends, found)
         clipped += np.where(
             [value < found.centres, value > found.centres], NOISE_BOUND * hidden_std * away, 0
         )
@@ -430,9 +430,9 @@ class _Mean:
         value = centres + scales * answer.release(noise) / part
         return value, noise.event(answer.sensitivity).std * scales / part, ends
 
-    def _clipped(self, reaches: Sequence[CutRange], ends: Doubles, found: Summary) -> Doubles:
+    def _clipped(self, ranges: Sequence[CutRange], ends: Doubles, found: Summary) -> Doubles:
         """What the means may have lost (below and above, d), where values beyond are clipped."""
-        beyond = np.array([r.beyond(end) for r, end in zip(reaches, ends, strict=True)])
+        beyond = np.array([r.beyond(end) for r, end in zip(ranges, ends, strict=True)])
         rows, lost, _ = beyond.transpose(2, 1, 0)
         if self.method == "truncated":  # values beyond count as 0
             lost = lost + ends * rows
@@ -465,8 +465,8 @@ class _Mean:
             return CoinPress()
         return MedianOfNoisyMeans(groups=self.blocks) if self.method == "ksu" else None
 
-    def _reach(self, found: Summary, noise: float) -> tuple[Doubles, float]:
-        """Scales and threshold; ``noise`` is the noise of a mean whose threshold is 1, d = 1."""
+    def _scales_and_threshold(self, found: Summary, noise: float) -> tuple[Doubles, float]:
+        """``noise`` is that of the mean of one column that is clipped at 1."""
         d = len(found.scales)
         if self.method == "clipped":
             longest = float(np.max(found.tails / found.scales))

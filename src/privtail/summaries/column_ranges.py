@@ -71,12 +71,12 @@ class ColumnRanges:
             curator, self._noise(multiplier, problem), part=part
         )
         found = _around_zero(found) if curator.sparse else found
-        reaches = [CutRange.declared()] * problem.d
+        ranges = [CutRange.declared()] * problem.d
         parts = np.broadcast_to(part, len(histograms))
         for j, seen, rows in zip(problem.measured, histograms, parts, strict=True):
             usable = max(1, round(rows * problem.n))
-            reaches[j] = cut_range_of(seen, found.take([j]), usable, len(histograms))
-        return replace(found, tails=np.array([reach.distance for reach in reaches])), reaches
+            ranges[j] = cut_range_of(seen, found.take([j]), usable, len(histograms))
+        return replace(found, tails=np.array([one.distance for one in ranges])), ranges
 
     def unsure(self, multiplier: float, problem: Problem) -> bool:
         """Whether the noise is so large that a column may be found in the wrong place."""
