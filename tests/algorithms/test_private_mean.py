@@ -594,13 +594,13 @@ def test_catoni_pays_for_its_bound_only(watched):
 def test_a_threshold_fits_the_noise_that_persons_with_several_rows_need(monkeypatch):
     """What the threshold is balanced against is the noise that is added."""
     reached = []
-    original = _Mean._reach
+    original = _Mean._scales_and_threshold
 
     def reach(self, found, noise):
         reached.append((noise, original(self, found, noise)))
         return reached[-1][1]
 
-    monkeypatch.setattr(_Mean, "_reach", reach)
+    monkeypatch.setattr(_Mean, "_scales_and_threshold", reach)
     x = np.random.default_rng(0).standard_t(3, 4_000)
     for rows in (1, 4):
         groups = np.arange(4_000) // rows
