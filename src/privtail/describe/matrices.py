@@ -225,12 +225,8 @@ def private_covariance(
     table, products, statement = _released(
         data, promised, "private_covariance", confidence, least=1
     )
-    z = normal_quantile(confidence)
-    half_width = z * np.hypot(products.noise_std, products.sampling_std)
+    low, high = products.covariances(normal_quantile(confidence))
     value = _semidefinite(products.value) if semidefinite else products.value
-    low = products.value - half_width - products.below
-    high = products.value + half_width + products.above
-    np.fill_diagonal(low, np.maximum(np.diag(low), 0.0))
     return _estimate(table, value, low, high, np.isfinite(high - low), confidence, statement)
 
 

@@ -238,23 +238,31 @@ class CutRange:
         """The part of the rows beyond a distance, if ``most`` are counted up to a farther one."""
         return float(min(most / self._n / (1 - nearness**power), 1.0))
 
-    def squares(self, end: float, rows: Doubles) -> Doubles:
-        """(2,) bounds of the bias of the mean square if ``rows`` (2,) lie below and above."""
+    def recounted(self, tails: WindowHistogram, distance: float) -> Self:
+        """A range of this distance in units of it, by closer counts of distances in these units."""
+        size = self._size / distance
+        return replace(self, distance=1.0, _histograms=(tails,), _chosen=0, _centre=0.0, _size=size)
+
+    def excess(self, side: int, most: float) -> float:
+        """By how much squares of rows beyond the distance exceed its square, on average.
+
+        It is infinite if a tail surely has no mean square. At most ``most`` rows lie beyond.
+        """
         if self.bounded:
-            return np.zeros(2)
-        bounded = np.isfinite(self.beyond(end)[:, 1])
-        return np.array([
-            self._squares(side, end, most / self._n, self._power(side, end, most))
-            if known else math.inf
-            for side, most, known in zip((-1, 1), rows, bounded, strict=True)
-        ])  # fmt: skip
+            return 0.0
+        return self._excess(side, self.distance, self._power(side, self.distance, most))
 
     def _squares(self, side: int, end: float, part: float, power: float) -> float:
         """By how much squares beyond ``end`` exceed its square, for a ``part`` of the rows."""
+        excess = self._excess(side, end, power)
+        return part * excess if math.isfinite(excess) else math.inf
+
+    def _excess(self, side: int, end: float, power: float) -> float:
+        """By how much squares of rows beyond ``end`` exceed its square, on average."""
         if self._endless(side, end, moment=2):
             return math.inf
         power, from_ = max(power, SQUARES_POWER), max(end, self._size)
-        return part * (from_**2 * power / (power - 2) - end**2)
+        return from_**2 * power / (power - 2) - end**2
 
     def _power(self, side: int, end: float, most: float) -> float:
         """`TAIL_POWER`, or the larger one that rows before ``end`` show if ``most`` are beyond."""
