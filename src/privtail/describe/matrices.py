@@ -316,6 +316,7 @@ def private_correlation(
         value = _semidefinite(value)
         root = np.sqrt(np.diag(value))
         value = np.clip(value / np.outer(root, root), -1.0, 1.0)
+        np.fill_diagonal(value, 1.0)
     return _estimate(table, value, low, high, high - low < 2, confidence, statement)
 
 
