@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from replays import differences, played
+from replays import Tape, differences, played
 
 from privtail import cross_validate, private_mean
 from privtail.algorithms import ProximalGradient
@@ -435,6 +435,24 @@ def test_every_cell_of_a_list(question: str, half: int) -> None:
     """Among lists of one, where a shape of all of them would be that of a column."""
     some = list(CELLS)[(list(QUESTIONS).index(question) + half) % 2 :: 2]
     assert told_apart(question, "list", "lists of one", some) == []
+
+
+@pytest.mark.parametrize("question", ["category", "labels", "bought labels"])
+@pytest.mark.parametrize("dtype", ["<U1", ">U1", "<U1,f4"])
+def test_what_is_no_character(question: str, dtype: str) -> None:
+    """NumPy holds it in a column of text or a record, and raises when somebody looks at it."""
+    codes = np.zeros((N, 1 + dtype.endswith("f4")), f"{dtype[0]}u4")
+    codes[:, 0] = [ord("ab"[k % 2]) for k in range(N)]
+
+    def tape(first: int, before: Tape | None = None) -> Tape:
+        near = codes.copy()
+        near[0, 0] = first
+        return played(lambda: QUESTIONS[question](near.view(dtype)[:, 0], "replace_one"), before)
+
+    ours = tape(ord("a"))
+    assert ours.releases
+    for code in (0x110000, 2**32 - 1, 0xD800):
+        assert differences(ours, tape(code, ours)) == []
 
 
 TELLING = (

@@ -143,15 +143,15 @@ def distinct(
     cells: NDArray[Any], canonical: Callable[[Any], Any] = canonical_label
 ) -> tuple[list[Any], NDArray[np.int64]]:
     """Distinct ``canonical`` values and, for each cell, the position of its value; private."""
-    if cells.dtype.kind in "fiubUS":
-        values, inverse = np.unique(cells, return_inverse=True)
-        return list(map(canonical, values)), inverse.astype(np.int64)
-    positions, objects = dict[Any, int](), cells.tolist()
+    if cells.dtype.kind in "fiubUS":  # NumPy raises at a cell that holds no character
+        found, places = np.unique(cells, return_inverse=True)
+        return read(range(len(found)), lambda k: canonical(found[k]), None), places.astype(np.int64)
+    positions, each = dict[Any, int](), range(len(cells))
+    objects = cells.tolist() if cells.dtype == object else read(each, cells.item, None)
     text = are_of(objects, (str, type(None)))  # canonical already: the long way gives the same
     labels = objects if text else read(objects, canonical, None)
-    inverse = np.fromiter(
-        (positions.setdefault(v, len(positions)) for v in labels), np.int64, len(cells)
-    )
+    numbered = (positions.setdefault(v, len(positions)) for v in labels)
+    inverse = np.fromiter(numbered, np.int64, len(cells))
     return list(positions), inverse
 
 
