@@ -695,6 +695,8 @@ def test_what_cannot_be_searched_is_refused_for_free(line: Any) -> None:
             "Leave heteroscedastic out",
         ),
         (DPRidge(), {}, {}, InvalidInput, "param_grid"),
+        (DPRidge(), iter([GRID]), {}, InvalidInput, "read once alone"),
+        (DPLogisticRegression(classes=2), {"C": [1.0]}, {}, InvalidInput, "list of labels, got 2"),
         (DPRidge(), GRID, {"trials": 0}, InvalidInput, "trials"),
         (DPRidge(), GRID, {"held_out": 1.0}, InvalidInput, "held_out"),
         (DPRidge(), GRID, {"delta": 0.0}, UnsupportedAccounting, "search"),

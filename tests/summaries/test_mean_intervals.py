@@ -240,6 +240,16 @@ def test_a_count_far_out_leaves_no_bound_on_its_side(side):
     assert np.isfinite(seen.beyond(4_096.0)).all(), "here the rows are in the tail that is counted"
 
 
+def test_noise_seldom_leaves_a_normal_column_without_a_bound():
+    """Of 600 columns 1.6 are expected at most, and more than 5 have a chance of 6e-3."""
+    without = 0
+    for seed in range(6):
+        x = np.random.default_rng(seed).normal(np.arange(100) * 5, 1, (8_000, 100))
+        mean = private_mean(x, epsilon=75, noise="simulated", random_state=seed)
+        without += np.sum(~np.isfinite(mean.conf_int()).all(axis=1))
+    assert without <= 5
+
+
 def test_a_tail_that_surely_has_no_mean_is_not_bounded():
     far = np.random.default_rng(0).pareto(0.5, 100_000)
     (_, below, _), (_, above, squares) = seen_exactly(far).beyond(2.0**16)

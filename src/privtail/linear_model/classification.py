@@ -15,7 +15,7 @@ from privtail.algorithms.protocol import Algorithm
 from privtail.calibration import calibrate
 from privtail.default import ScaledDescent
 from privtail.domains import L2, Domain, Unconstrained
-from privtail.errors import InvalidInput
+from privtail.errors import InvalidInput, told
 from privtail.linear_model.estimator import as_a_whole
 from privtail.linear_model.fitting import PrivateLinearModel, require_number
 from privtail.linear_model.partitionwise import partitionwise
@@ -201,10 +201,6 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             )
         if self.classes is None:
             return None
-        if isinstance(self.classes, str):
-            raise InvalidInput(f"classes must be a list of labels, got the text {self.classes!r}.")
-        if isinstance(self.classes, Iterator):
-            raise InvalidInput("classes can be read once alone: give a list of labels.")
         declared = sorted_labels(self.classes)
         if len(declared) < 2:
             raise InvalidInput(
@@ -452,7 +448,17 @@ class DPLogisticRegression(PrivateClassifier):
 
 
 def sorted_labels(labels: Iterable[Any]) -> list[Any]:
-    """Labels in scikit-learn's order: numbers by size, then text; what is none of these last."""
+    """Labels in scikit-learn's order: numbers by size, then text; what is none of these last.
+
+    Raises
+    ------
+    InvalidInput
+        If they are not a list of labels.
+    """
+    if isinstance(labels, str) or not isinstance(labels, Iterable):
+        raise InvalidInput(f"classes must be a list of labels, got {told(labels)}.")
+    if isinstance(labels, Iterator):
+        raise InvalidInput("classes can be read once alone: give a list of labels.")
 
     def place(label: Any) -> tuple[int, Any]:
         plain = canonical_label(label)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -266,6 +266,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             )
         if not self.param_grid:
             raise InvalidInput('param_grid needs values to try: {"alpha": [0.1, 1.0, 10.0]}.')
+        if isinstance(self.param_grid, Iterator):
+            raise InvalidInput("param_grid can be read once alone: give a list of dicts.")
         found, known = [], self.estimator.get_params()
         try:
             grid = ParameterGrid(self.param_grid)

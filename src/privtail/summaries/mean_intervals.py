@@ -316,11 +316,11 @@ class CutRange:
     def _far(self, side: int, distance: float) -> bool:
         """Whether a cell beyond `_times` this distance surely holds more rows than a tail does.
 
-        All cells are one test of `NOISE_BOUND`.
+        All cells are one test of `SIGNIFICANT`: every column of a table is tested on two sides.
         """
         far, cells = self._times * distance, sum(len(one.counts) for one in self._histograms)
         rows = max(self._count(side, distance, far)[0], 0.0) / (self._times**TAIL_POWER - 1)
-        level = bonferroni(NOISE_BOUND, max(cells, 1))
+        level = bonferroni(SIGNIFICANT, max(cells, 1))
         low, high = sorted((self._centre + side * far, side * math.inf))
         return any(one.rises(low, high, rows, level) for one in self._histograms)
 
