@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
-from privtail.errors import BudgetExceeded
+from privtail.errors import BudgetExceeded, DeltaWarning, warn
 from privtail.ledgers import as_ledger
 from privtail.table_files import opened
 from privtail.trusted.allowance import Allowance
@@ -49,6 +49,10 @@ class Promised:
                 "use another ledger."
             )
 
+    def warn(self, n: int) -> None:
+        """Warn if delta is above one over the number of rows, which is public."""
+        warn_of_delta(Budget(self.epsilon, self.delta, self.neighbours), n)
+
     def over(self, data: Any) -> tuple[Any, Self]:
         """Data and promise, where ``groups`` may name the column of a file that holds persons.
 
@@ -74,6 +78,29 @@ class Promised:
             "max_rows": self.max_rows,
             "label": label,
         }
+
+
+def warn_of_delta(budget: Budget, n: int) -> None:
+    """Issue the warning of `large_delta`, if there is one."""
+    text = large_delta(budget, n, "This call")
+    if text:
+        warn(text, DeltaWarning)
+
+
+def large_delta(budget: Budget, n: int, what: str) -> str:
+    """What a delta above 1/n would allow; nothing of a smaller one, or without privacy."""
+    if not budget.private or budget.delta <= 1 / n:
+        return ""
+    return (
+        f"delta = {budget.delta:g} is above 1/n = {1 / n:.3g}. {what} publishes no row, but so "
+        "large a delta would also allow publishing one random row. A stronger promise costs "
+        f"little: a delta of {below_one_of(n):g}."
+    )
+
+
+def below_one_of(n: int) -> float:
+    """A power of ten that is at most a tenth of 1/n."""
+    return 10.0 ** -(len(str(n - 1)) + 1)
 
 
 def _of(part: float, whole: float) -> float:

@@ -68,10 +68,10 @@ ROOMS = {
         "ledgers",
         "describe", "evaluation", "export", "linear_model", "model", "mean", "lost", "default",
         "published", "algorithms", "reporting", "statement", "calibration", "trusted", "losses",
-        "domains", "json_files", "ledger_texts", "schema", "table_files", "written",
+        "domains", "json_files", "ledger_texts", "promised", "schema", "table_files", "written",
     },
     "linear_model": {
-        "dask_collections", "ledgers",
+        "dask_collections", "ledgers", "promised",
         "coefficients", "lost", "model", "mean", "published", "default", "inference", "summaries",
         "algorithms", "statement", "calibration", "trusted", "losses", "domains", "schema",
     },

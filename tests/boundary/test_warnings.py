@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import privtail
+from privtail.errors import DeltaWarning
 from privtail.linear_model import DPLinearRegression, DPLogisticRegression, DPPoissonRegressor
 from privtail.progress import watching
 
@@ -49,6 +50,41 @@ CALLS = {
     "column of a target": lambda: DPLinearRegression(**TINY).fit(X, Y[:, None]),
     "progress": watched,
 }
+
+
+LABELS = DPLogisticRegression(epsilon=float("inf"), classes=[0, 1]).fit(X, np.arange(60) % 2)
+NUMBERS = DPLinearRegression(epsilon=float("inf")).fit(X, X[:, 0] + np.arange(60))
+RELEASES = {
+    "mean": lambda **more: privtail.private_mean(X, **more),
+    "mean by": lambda **more: privtail.private_mean(FRAME, by="g", categories=["north"], **more),
+    "count": lambda **more: privtail.private_count(FRAME, by="g", categories=["north"], **more),
+    "quantile": lambda **more: privtail.private_quantile(X, **more),
+    "histogram": lambda **more: privtail.private_histogram(Y, **more),
+    "summary": lambda **more: privtail.summarize(X, **more),
+    "covariance": lambda **more: privtail.private_covariance(X, **more),
+    "evaluate": lambda **more: privtail.evaluate(NUMBERS, X, Y, **more),
+    "evaluate labels": lambda **more: privtail.evaluate(LABELS, X, np.arange(60) % 2, **more),
+    "compare": lambda **more: privtail.compare(NUMBERS, NUMBERS, X, Y, **more),
+    "compare labels": lambda **more: privtail.compare(LABELS, LABELS, X, np.arange(60) % 2, **more),
+    "cross-validation": lambda **more: privtail.cross_validate(DPLinearRegression(), X, Y, **more),
+    "columns": lambda **more: privtail.DPMean(**more).fit(X),
+    "scales": lambda **more: privtail.DPScaler(**more).fit(X),
+}
+
+
+@pytest.mark.parametrize("name", RELEASES)
+def test_every_release_warns_once_of_a_delta_above_one_of_the_rows(name):
+    """Fits alone did; a mean of 60 rows at delta = .1 said nothing."""
+    said = []
+    for delta in (0.1, 1e-3):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            RELEASES[name](**TINY | {"epsilon": 1.0}, delta=delta)
+        said.append([one for one in caught if issubclass(one.category, DeltaWarning)])
+    (large,), small = said
+    assert "A stronger promise costs little: a delta of 0.001." in str(large.message)
+    assert large.filename == __file__
+    assert small == []
 
 
 @pytest.mark.parametrize("name", CALLS)

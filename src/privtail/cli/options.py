@@ -328,7 +328,7 @@ def advice(budget: Budget, rows: int) -> str | None:
     """A warning from public numbers."""
     if not budget.private or budget.delta <= 1 / rows:
         return None
-    from privtail.linear_model.planning import below_one_of
+    from privtail.promised import below_one_of
 
     return (
         f"Warning. δ = {budget.delta:g} is above 1/rows = {1 / rows:.2g}: so large a δ would also "

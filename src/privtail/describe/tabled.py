@@ -51,7 +51,9 @@ class Tabled:
         """Holds the table, and is paid from this budget."""
         categories = None if is_file(self.data) else self.categories or None
         options = promised.options(label)
-        return Curator(self.data, categories=categories, intercept=intercept, **options)
+        found = Curator(self.data, categories=categories, intercept=intercept, **options)
+        promised.warn(found.problem.n)
+        return found
 
 
 def tabled(

@@ -217,7 +217,9 @@ def _of_numbers(
     exposure: Any,
 ) -> tuple[Estimate, float, Statement]:  # fmt: skip
     rows = row_errors.differences(X, y, one, other, exposure)
-    found = mean_of(rows.curator(**promised.options("compare: numbers")), hidden=HIDDEN)
+    curator = rows.curator(**promised.options("compare: numbers"))
+    promised.warn(curator.problem.n)
+    found = mean_of(curator, hidden=HIDDEN)
     low, high = ends_of(found, confidence)[0]
     spread = math.hypot(float(found.noise_std[0]), np.nan_to_num(float(found.sampling_std[0])))
     value = float(found.value[0])
@@ -234,6 +236,7 @@ def _of_labels(
 ) -> tuple[Estimate, float, Statement]:  # fmt: skip
     rows = row_errors.excess_losses(X, y, one, other, classes)
     curator = rows.curator(**promised.options("compare: labels"))
+    promised.warn(curator.problem.n)
     n, answer = curator.problem.n, curator.problem.means(HALF)
     multiplier = calibrated(
         curator,

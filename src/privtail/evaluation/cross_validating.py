@@ -15,7 +15,7 @@ from sklearn.base import clone
 from privtail.calibration import calibrate
 from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
-from privtail.errors import AccuracyWarning, InvalidInput, warn
+from privtail.errors import AccuracyWarning, DeltaWarning, InvalidInput, warn
 from privtail.evaluation.evaluating import unbounded
 from privtail.evaluation.labels import of_labels
 from privtail.evaluation.models import modelled_quantile, of_estimator, variance_power
@@ -199,9 +199,11 @@ def cross_validate(
             neighbours=neighbours, noise=noise, random_state=random_state, ledger=allowance,
             groups=seats, max_rows=curator.max_rows,
         )  # fmt: skip
-        if labels is None:
-            return of_numbers(folded, X, y, promised, confidence, exposure, power, quantile)
-        return of_labels(folded, X, y, tuple(labels), promised, confidence)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeltaWarning)  # the plan has said it
+            if labels is None:
+                return of_numbers(folded, X, y, promised, confidence, exposure, power, quantile)
+            return of_labels(folded, X, y, tuple(labels), promised, confidence)
 
     fitted, found = folds.run(multiplier, fit, of_estimator, judged)
     warned = Counter(text for model in fitted for text in model.warnings_)

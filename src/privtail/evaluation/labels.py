@@ -58,6 +58,7 @@ def of_labels(
     """Accuracy, log loss and curves of the model, and of the shares of the labels."""
     rows = row_errors.likelihoods(X, y, model, classes)
     curator = rows.curator(**promised.options("evaluate: labels"))
+    promised.warn(curator.problem.n)
     stages = _Stages(len(classes))
     multiplier = calibrated(curator, lambda m: stages.plan(m, curator.problem))
     sampled, z = promised.groups is None, normal_quantile(confidence)

@@ -76,6 +76,7 @@ def of_numbers(
     predicted = row_errors.Predicted(X, y, model, exposure)
     target = predicted.target(power).curator(**promised.options("evaluate: target", centre))
     n = target.problem.n
+    promised.warn(n)
     mean = mean_of(target)
     spread, constant = float(mean.sampling_std[0]) * math.sqrt(n), _constant(mean, confidence)
     scale = spread if 0 < spread < math.inf else 1.0

@@ -16,6 +16,7 @@ from privtail.calibration import calibrated
 from privtail.errors import InvalidInput
 from privtail.linear_model.estimator import PrivateEstimator, as_a_whole, checked
 from privtail.mean import Method, mean_of
+from privtail.promised import warn_of_delta
 from privtail.statement import Statement, state
 from privtail.summaries.column_summaries import ColumnSummaries
 from privtail.trusted.refusals import as_known
@@ -92,7 +93,9 @@ class DPMean(PrivateEstimator):
             If no theorem gives the cost of these releases for these neighbours.
         """
         self._refuse(unknown)
-        found = mean_of(self._entrusted(X, groups=groups), method=self.method)
+        curator = self._entrusted(X, groups=groups)
+        warn_of_delta(curator.budget, curator.problem.n)
+        found = mean_of(curator, method=self.method)
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         found = replace(found, columns=tuple(map(str, names)))
         self.mean_, self.noise_std_, self.reliable_ = found.value, found.noise_std, found.reliable
@@ -195,6 +198,7 @@ class DPScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # typ
             )
         self._refuse(unknown)
         curator = self._entrusted(X, groups=groups)
+        warn_of_delta(curator.budget, curator.problem.n)
         summaries = ColumnSummaries()
         multiplier = calibrated(curator, lambda m: summaries.plan(m, curator.problem))
         found = summaries.run(curator, multiplier)

@@ -10,6 +10,7 @@ from html import escape
 from itertools import groupby
 
 from privtail.errors import DeltaWarning, NoiseWarning, PrivacyWarning, warn
+from privtail.promised import large_delta
 from privtail.spelling import counted, printable
 from privtail.statement import hanging
 from privtail.statement.page import relative_cost
@@ -139,15 +140,12 @@ class FitPlan:
             warn(warning)
 
     def _warnings(self) -> Iterator[PrivacyWarning]:
-        n, delta = self.problem.n, self.budget.delta
+        n = self.problem.n
         if not self.budget.private:
             return
-        if delta > 1 / n:
-            yield DeltaWarning(
-                f"delta = {delta:g} is above 1/n = {1 / n:.3g}. This fit publishes no row, but so "
-                "large a delta would also allow publishing one random row. A stronger promise "
-                f"costs little: a delta of {below_one_of(n):g}."
-            )
+        large = large_delta(self.budget, n, "This fit")
+        if large:
+            yield DeltaWarning(large)
         for _, event in self._asked("labels"):
             enough = self._enough(event)
             if n < 2 * enough:
@@ -269,11 +267,6 @@ class FitPlan:
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(self.to_text())}</pre>"
-
-
-def below_one_of(n: int) -> float:
-    """A power of ten that is at most a tenth of 1/n."""
-    return 10.0 ** -(len(str(n - 1)) + 1)
 
 
 def enough(mechanism: StabilityHistogram, problem: Problem) -> int:

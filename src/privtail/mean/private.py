@@ -254,6 +254,7 @@ def private_mean(
         return estimate
     vector, x = _as_columns(opened(x))
     curator = Curator(x, **promised.options(f"private_mean({method})"))
+    promised.warn(curator.problem.n)
     names = _names(x)
     estimate = mean_of(
         curator, method=method, threshold=threshold, centre=centre, blocks=blocks,
