@@ -102,3 +102,70 @@ def test_a_kind_of_model_is_cross_validated(shell, folder):
     assert "there are no 1000000 folds. Give --folds" in said
     shell.refused("cross-validate", rows, *cost, "--folds", 2, code=3)
     assert shell("budget", ledger).stdout == before
+
+
+def test_two_models_are_compared(shell, folder, tmp_path):
+    """The worse one is fitted to permuted rows."""
+    model, rows = fitted(shell, folder, "cost"), folder / "rows.parquet"
+    frame = pd.read_parquet(rows)
+    frame["cost"] = frame["cost"].sample(frac=1, random_state=0).to_numpy()
+    frame.to_parquet(tmp_path / "permuted.parquet")
+    worse, out, page = tmp_path / "worse.json", tmp_path / "compared.json", tmp_path / "page.html"
+    shell(
+        "fit", tmp_path / "permuted.parquet", "--target", "cost", "--epsilon", 2, "--drop", "late",
+        "--out", worse, *SIMULATED,
+    )  # fmt: skip
+    ledger = tmp_path / "ledger.jsonl"
+    shell("budget", ledger, "--epsilon", 2, "--delta", "1e-5")
+    words = ("compare", worse, model, rows, "--epsilon", 1)
+    said = shell(*words, "--ledger", ledger, "--out", out).stdout
+    assert "The second model is better (one-sided p-value" in said
+    assert "compare: numbers" in shell("budget", ledger).stdout
+    content = json.loads(out.read_bytes())
+    assert content["format"] == "privtail-comparison"
+    assert content["first"] == str(worse)
+    assert content["better"] == "second"
+    assert content["difference"]["low"] > 0
+    assert "recomputed" in shell("verify", out).stdout
+    shell("report", out, "--out", page)
+    text = page.read_text(encoding="utf-8")
+    assert "cost.json does (one-sided p-value" in text
+    assert "mean difference of absolute errors" in text
+    same = shell("compare", model, model, rows, "--epsilon", 1, *SIMULATED).stdout
+    assert "Neither model is shown to be better" in same
+
+
+def test_models_that_cannot_be_compared_are_refused(shell, folder, tmp_path):
+    cost, late = (
+        fitted(shell, folder, "cost"),
+        fitted(shell, folder, "late", "--model", "logistic", "--classes", "no,yes"),
+    )
+    rows = folder / "rows.parquet"
+    refused = shell.refused("compare", cost, late, rows, "--epsilon", 1)
+    assert "same classes" in refused
+    assert "no column" in shell.refused(
+        "compare", cost, cost, rows, "--epsilon", 1, "--target", "x"
+    )
+    out = tmp_path / "compared.json"
+    words = ("compare", cost, cost, rows, "--epsilon", 1, "--confidence", 2, "--out", out)
+    assert "confidence" in shell.refused(*words)
+    assert not out.exists()
+
+
+def test_models_of_other_categories_are_compared(shell, folder, tmp_path):
+    """Each reads the categories that it knows."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"city": rng.choice(["Bonn", "Oslo", "Rome"], 4000)})
+    frame["cost"] = rng.normal(frame["city"].map({"Bonn": 0, "Oslo": 2, "Rome": 9}))
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    for name, cities in (("all", "Rome,Oslo,Bonn"), ("some", "Bonn,Oslo")):
+        shell(
+            "fit", tmp_path / "rows.csv", "--target", "cost", "--epsilon", 5, *SIMULATED,
+            "--categories", f"city={cities}", "--model", "linear", "--out",
+            tmp_path / f"{name}.json",
+        )  # fmt: skip
+    said = shell(
+        "compare", tmp_path / "all.json", tmp_path / "some.json", tmp_path / "rows.csv",
+        "--epsilon", 5, *SIMULATED,
+    ).stdout  # fmt: skip
+    assert "better" in said

@@ -10,6 +10,7 @@ import typer
 from privtail import __version__
 from privtail.cli.algorithms import algorithms
 from privtail.cli.budget import budget
+from privtail.cli.compare import compare
 from privtail.cli.console import reporting, show
 from privtail.cli.count import count
 from privtail.cli.cross_validate import cross_validate
@@ -47,6 +48,7 @@ for verb in (
     predict,
     evaluate,
     cross_validate,
+    compare,
     export,
     report,
     summarize,

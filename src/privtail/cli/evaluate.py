@@ -9,6 +9,7 @@ import typer
 
 from privtail.cli.console import releasing, working
 from privtail.cli.findings import Findings
+from privtail.cli.held_out import Exposure, Target, held_out
 from privtail.cli.options import (
     Chance,
     Data,
@@ -31,23 +32,8 @@ def evaluate(
     chance: Chance,
     output: Output,
     findings: Findings,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            show_default="the column that the model was fitted to",
-            help="The true values.",
-        ),
-    ] = None,
-    exposure: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            show_default="that of the model, if it has one",
-            help="For models of counts and amounts: a column with how long, or how much, each row "
-            "was observed.",
-        ),
-    ] = None,
+    target: Target = None,
+    exposure: Exposure = None,
 ) -> None:
     r"""Measure how well a model predicts held-out rows.
 
@@ -64,7 +50,6 @@ def evaluate(
         --plot quality.png
     """
     from privtail import evaluation, load
-    from privtail.trusted.files import TableFile
 
     budget, account = promise.budget, promise.account
     findings.require_free(output, model, data, promise.ledger)
@@ -72,13 +57,8 @@ def evaluate(
     findings.require_drawable(fitted.classes or ())
     with working("opening the table"):
         column = fitted.target if target is None else target
-        dialect = written.dialect()
         exposure = fitted.exposure if exposure is None else exposure
-        beside = [column, *([] if exposure is None else [exposure])]
-        numeric = [*fitted.numeric, *(beside if fitted.classes is None else [])]
-        needed = [*(one.name for one in fitted.columns), *beside]
-        TableFile(data, dialect=dialect).require(needed, f"needed by {model}")
-        table = TableFile(data, numeric=numeric, categories=fitted.categories, dialect=dialect)
+        table = held_out({model: fitted}, data, column, exposure, written)
         rows = table.n
     told = f"{table.path}: {counted(rows, 'row')}; {model}"
     with releasing("evaluating", told, budget, chance.noise, rows, account):

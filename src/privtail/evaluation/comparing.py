@@ -21,6 +21,7 @@ from privtail.ledgers import interruptible
 from privtail.mean import mean_of
 from privtail.promised import Promised
 from privtail.robust_means import ClampedMean
+from privtail.spelling import finite_or_none
 from privtail.statement import Statement, state, unkept
 from privtail.trusted import row_errors
 from privtail.trusted.budget import Neighbours
@@ -87,6 +88,18 @@ class Comparison:
         promised = "".join(f"; {text}" for text in unkept(self.privacy_))
         notes = "".join(f"\nNote. {text}" for text in self.notes)
         return f"{self._told}; {DIFFERENCE} {self.difference}{promised}{notes}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers for JSON: an end that is infinite is None."""
+        e = self.difference
+        ends = {"value": e.value, "low": finite_or_none(e.low), "high": finite_or_none(e.high)}
+        return {
+            "difference": ends,
+            "better": self.better,
+            "p_value": self.p_value,
+            "notes": list(self.notes),
+            "statement": self.privacy_.to_json(),
+        }
 
     def _repr_html_(self) -> str:
         e = self.difference

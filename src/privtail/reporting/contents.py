@@ -45,8 +45,8 @@ FACTS = {
 NOISE_ALONE = "Intervals of {:g} % are for these rows. They allow for noise alone."
 
 NEEDED = (
-    "a model, an evaluation, means, counts, quantiles, a histogram, a covariance, a correlation, a "
-    "summary or a statement that privtail wrote"
+    "a model, an evaluation, a comparison, means, counts, quantiles, a histogram, a covariance, a "
+    "correlation, a summary or a statement that privtail wrote"
 )
 
 
@@ -79,7 +79,7 @@ class Content:
 
 
 def read_content(path: str | os.PathLike[str]) -> Content:
-    """Read a model, an evaluation, means or a statement.
+    """Read a model, an evaluation, a comparison, means or another result.
 
     Raises
     ------
@@ -192,6 +192,26 @@ def _evaluation(written: Mapping[str, Any], file: str) -> Content:
     return Content(
         "Quality of a model", described, rows, False, written["curves"], statements, notes, file
     )
+
+
+def _comparison(written: Mapping[str, Any], file: str) -> Content:
+    statement, one = Statement.from_json(written["statement"]), written["difference"]
+    first, second, rows = written["first"], written["second"], counted(written["n"], "row")
+    row = Row(f"{first} less {second}", one["value"], one["low"], one["high"])
+    unclear = None in one.values() or one["low"] <= 0 <= one["high"]
+    told = "Neither is shown to" if unclear else f"{written[written['better']]} does"
+    losses = "absolute errors" if statement.label.endswith("numbers") else "log losses"
+    persons = statement.max_rows is not None
+    allowed = "noise and clipping, not for sampling" if persons else "noise and sampling"
+    described = (
+        f"Which of two models predicts {rows} better: {first}, or {second}.",
+        f"{told} (one-sided p-value {written['p_value']:.2g}).",
+        f"The value below is the mean difference of {losses}.",
+        f"Its interval of {100 * written['confidence']:g} % allows for {allowed}.",
+        "The models must not have been fitted to these rows. No file can show that.",
+    )
+    notes = (*statement.notes, *map(str, written["notes"]))
+    return Content("Comparison", described, (row,), True, None, (statement,), notes, file)
 
 
 def _means(written: Mapping[str, Any], file: str) -> Content:
@@ -338,6 +358,7 @@ def _statement(written: Mapping[str, Any], file: str) -> Content:
 _READERS = {
     "privtail-model": _model,
     "privtail-evaluation": _evaluation,
+    "privtail-comparison": _comparison,
     "privtail-mean": _means,
     "privtail-count": _counts,
     "privtail-quantile": _quantiles,
