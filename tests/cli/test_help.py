@@ -88,6 +88,7 @@ def test_the_shell_lines_of_a_guide_run(folder, page):
         pq.write_table(pq.read_table("loans.parquet").drop(["job"]), f"{name}.parquet")
     if page in {"evaluation", "deploy"}:
         folder("fit", "rows.parquet", "--target", "late", "--classes", "no,yes", "--epsilon", 2)
+        Path("other.json").write_bytes(Path("model.json").read_bytes())
     lines = shell_lines((README.parent / f"docs/guide/{page}.md").read_text(encoding="utf-8"))
     assert lines
     for words in lines:
