@@ -285,6 +285,7 @@ def test_nothing_to_read_is_refused(tmp_path: Path) -> None:
     assert "a.parquet cannot be read" in refused([tmp_path / "a.parquet", tmp_path / "b.parquet"])
     for data in (3, [3], frame(50), b"a"):
         assert "or a list of paths" in refused(data)
+        assert refused(data).endswith("Pass a data frame in memory as it is, without open_table.")
     for name in ("a", "b"):
         some(tmp_path / f"{name}.parquet", x=pa.array([], pa.float64()))
     with pytest.raises(InvalidInput, match="has no rows"):

@@ -32,7 +32,8 @@ def listed(data: Any) -> tuple[Path | RemoteFile | str, tuple[Path | RemoteFile,
     ):
         raise InvalidInput(
             "A table on disk is a path, a folder, a pattern such as 'claims/*.parquet', or a "
-            f"list of paths; got {type(data).__name__}."
+            f"list of paths; got {type(data).__name__}. Pass a data frame in memory as it is, "
+            "without open_table."
         )
     if not data:
         raise InvalidInput("The list of files is empty: name at least one.")
