@@ -215,3 +215,16 @@ def test_what_a_loaded_model_cannot_use_is_named(records, tmp_path):
     unnamed = DPRidge(**SIMULATED).fit(X, X[:, 0])
     with pytest.raises(InvalidInput, match="1 features"):
         unnamed.predict({"a": [1.0]})
+
+
+def test_one_row_alone_is_refused_with_what_to_type(records):
+    X, _ = records
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    frame["c"] = np.where(X[:, 0] > 0, "x", "y")
+    plain = DPRidge(**SIMULATED).fit(frame[["a"]], X[:, 0])
+    known = DPRidge(categories={"c": ["x", "y"]}, **SIMULATED).fit(frame, X[:, 0])
+    for model in (plain, known, known.to_model("target")):
+        with pytest.raises(InvalidInput, match=r"frame\.iloc\[\[0\]\]"):
+            model.predict(frame.iloc[0])
+        with pytest.raises(InvalidInput, match=r"\[value\] for one"):
+            model.predict({"a": 1.0, "b": 2.0, "c": "x"} if model is not plain else {"a": 1.0})

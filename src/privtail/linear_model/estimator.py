@@ -302,7 +302,7 @@ def checked(check: Callable[[Any], Any], X: Any) -> Any:
     if getattr(X, "ndim", 2) != 2 or not hasattr(X, "__getitem__") or is_column(X):
         raise InvalidInput(
             "Rows need two dimensions (rows, features). Reshape your data: x.reshape(1, -1) for "
-            "one row."
+            "one row, frame.iloc[[0]] for one of a data frame."
         )
     rows = X.tocsr() if hasattr(X, "tocsr") else getattr(X, "iloc", X)  # by position in pandas 2
     check(rows[:0])

@@ -203,7 +203,10 @@ class FittedLinearModel(PrivateEstimator):
             blocks = table_blocks(X, names, self.categories_, self.encoding_, self.fill_)
             return self._counted(blocks, of_file=_is_file(X))
         if self.categories_:
-            raise InvalidInput("This model was fitted on named columns; pass a data frame.")
+            raise InvalidInput(
+                "This model was fitted on named columns. Pass a data frame: frame.iloc[[0]] is one "
+                "row of it, pandas.DataFrame([row]) makes one of a mapping."
+            )
         rows = checked(
             partial(
                 validate_data, self, reset=False, accept_sparse=self.encoding_.plain and "csr",

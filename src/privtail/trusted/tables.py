@@ -131,7 +131,7 @@ def table_blocks(
     if not present:
         raise InvalidInput(
             f"The model finds columns by name, and {type(data).__name__} has none. Pass a data "
-            "frame, an Arrow table, a mapping of columns, or a file."
+            "frame (frame.iloc[[0]] is one row), an Arrow table, a mapping of columns, or a file."
         )
     missing = [name for name in names if name not in present]
     if missing:

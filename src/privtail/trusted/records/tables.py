@@ -65,7 +65,7 @@ class Table(PrivateRows):
             if not isinstance(values, Distinct):
                 array = as_labels(values) if name in declared else as_numbers(values)
                 if array.ndim != 1:
-                    raise InvalidInput(f"Column {name!r} must be one-dimensional.")
+                    raise InvalidInput(f"Column {name!r} must be one-dimensional: [value] for one.")
             lengths.add(len(array))
             if name in declared:
                 labels = Labels(array, len(array), column=name, source=values)
