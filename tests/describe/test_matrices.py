@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -155,3 +156,12 @@ def test_one_column_has_no_correlation() -> None:
         private_correlation(frame, epsilon=1, ledger=ledger)
     assert ledger.entries() == ()
     assert private_covariance(frame, epsilon=math.inf).value.shape == (1, 1)
+
+
+def test_a_note_says_how_many_far_rows_noise_may_hide() -> None:
+    found = [private_covariance(frame(), epsilon=e, **SIMULATED) for e in (0.5, 5.0)]
+    rows = [int(re.search(r"hide about (\d+) rows", " ".join(x.privacy_.notes))[1]) for x in found]
+    assert 5 * rows[1] < rows[0] < 10 * rows[1]
+    assert 100 < rows[0] < 300
+    exact = private_covariance(frame(), epsilon=math.inf, delta=0)
+    assert not any("hide about" in note for note in exact.privacy_.notes)

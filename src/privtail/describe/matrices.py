@@ -337,7 +337,8 @@ def _released(
     curator = table.curator(promised, label, intercept=True)
     asked = MeanProducts()
     multiplier = calibrated(curator, lambda m: asked.plan(m, curator.problem))
-    return table, asked.run(curator, multiplier), state(curator)
+    found = asked.run(curator, multiplier)
+    return table, found, state(curator, asked.hiding(multiplier, curator.problem))
 
 
 def _estimate(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.second_moments import symmetric
-from privtail.summaries.column_ranges import ColumnRanges
+from privtail.summaries.column_ranges import ColumnRanges, hiding_rows
 from privtail.summaries.histograms import ROWS_MISSING, Cells, usable_rows
 from privtail.summaries.mean_intervals import NOISE_BOUND, SIGNIFICANT, CutRange, WindowHistogram
 from privtail.trusted.curator import Curator
@@ -35,6 +35,12 @@ FARTHEST = 2.0**200
 
 LEAST_WEIGHT = 0.5
 """Noise may show a mean weight of clipped rows below this one; means are not divided by it."""
+
+HIDDEN = (
+    "Noise may hide about {rows:,} rows that lie far from all others, such as codes for missing "
+    "numbers. Covariances, correlations and finite ends of intervals do not allow for them: make "
+    "codes missing first."
+)
 
 _DISTANCES = 2.0 ** (-np.arange(10, -1, -1) / 2)
 TAILS = Cells(np.concatenate([-_DISTANCES[::-1], _DISTANCES]))
@@ -165,6 +171,13 @@ class MeanProducts:
         sampled = _sampled(value, fourth) * math.sqrt(problem.max_rows / max(part * n, 1.0))
         units = np.outer(ends, ends)
         return Products(units * value, units * noise_std, units * sampled, ends**2 * lost)
+
+    def hiding(self, multiplier: float, problem: Problem) -> tuple[str, ...]:
+        """A note of how many rows the counts beyond both ends of a range may hide."""
+        event = _counting(multiplier, TAIL_FRACTION).event(
+            problem.histogram(problem.d, len(TAILS.edges))
+        )
+        return hiding_rows(HIDDEN, math.sqrt(2) * event.std)
 
     def _tails(
         self, curator: Curator, map_: FeatureMap, multiplier: float

@@ -88,9 +88,8 @@ class ColumnRanges:
 
         They are cells of a column that have one size, far from all others.
         """
-        noise = self._noise(multiplier, problem)
-        rows = SIGNIFICANT * self._summaries.count_std(noise, problem)
-        return (text.format(rows=int(float(f"{rows:.2g}"))),) * (rows >= 2)
+        std = self._summaries.count_std(self._noise(multiplier, problem), problem)
+        return hiding_rows(text, std)
 
     def _noise(self, multiplier: float, problem: Problem) -> float:
         """The noise of a single release that costs what all histograms do."""
@@ -99,6 +98,12 @@ class ColumnRanges:
             for share in (self.share, LARGEST_SHARE)
         )
         return max(least, min(usual, self._summaries.max_noise_for_features(least, problem)))
+
+
+def hiding_rows(text: str, std: float) -> tuple[str, ...]:
+    """The note ``text`` with how many rows a count with such noise may hide; none below two."""
+    rows = SIGNIFICANT * std
+    return (text.format(rows=int(float(f"{rows:.2g}"))),) * (rows >= 2)
 
 
 def _around_zero(found: Summary) -> Summary:
