@@ -6,7 +6,7 @@ import numpy as np
 
 from privtail.calibration import calibrated
 from privtail.default import ScaledDescent, Tuning
-from privtail.default.fit import Fit, planned, run_stages
+from privtail.default.fit import Fit, planned
 from privtail.domains import Slopes, Unconstrained
 from privtail.losses import SquaredLoss
 from privtail.summaries.standardization import Standardization, Target
@@ -65,5 +65,6 @@ def staged(stages, X, y, loss=None, *, tuning=None, domain=None, standard=None, 
     fit.standard = standard or identity(curator.problem.d)
     for name, value in before.items():
         setattr(fit, name, value)
-    run_stages(stages, fit)
+    for stage in stages:
+        stage.run(fit)
     return fit

@@ -210,9 +210,7 @@ def reached(X, y, w, noise, seed=0, **options):
     """How many tails a model ``w`` of standardized features reaches."""
     w = np.asarray(w, float).reshape(-1, 1)
     stage = LimitExtrapolation(Improvement(noise))
-    fit = staged([stage], X, y, w=w, random_state=seed, **options)
-    assert fit.report["reach"] == fit.reach
-    return fit
+    return staged([stage], X, y, w=w, random_state=seed, **options)
 
 
 def columns(d, tail):

@@ -36,13 +36,13 @@ def test_without_noise_it_is_the_second_moments():
     assert not metric.inverse[2].any()
     assert metric.active.tolist() == active.tolist()
     slopes = np.array([[1.0], [-2.0], [0.0]])
-    length = float(np.sum(metric.principal_coordinates(slopes, 3) ** 2))
+    length = float(np.sum(metric.principal_coordinates(slopes) ** 2))
     assert length == pytest.approx(float(slopes[:2, 0] @ moments[:2, :2] @ slopes[:2, 0]))
 
 
 def test_the_intercept_beside_slopes_is_the_best_one():
     moments = np.array([[2.0, 0.6], [0.6, 1.0]])
-    joint = of(moments, 0.0).with_intercept(np.array([[1.0]]), 2)
+    joint = of(moments, 0.0).with_intercept(np.array([[1.0]]))
     assert joint[:, 0] == pytest.approx([1.0, -0.6])
 
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privtail.default.fit import Decision, Fit
+from privtail.default.fit import Decision, Doubles, Fit
 from privtail.losses import AmountLoss, Loss
 from privtail.losses.magnitudes import loss_off_by
 from privtail.robust_means import ClampedMean
@@ -21,18 +20,13 @@ from privtail.trusted.maps import PredictionRanges
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 
-Doubles = NDArray[np.float64]
-
 NEUTRAL_REACH, LEAST_REACH = 8.0, 0.5
 """Tail lengths at which values are clipped: if clipping neither gains nor loses, and the least."""
 
 
 @dataclass(frozen=True)
 class Improvement:
-    """The mean gain of a model over a base: loss of the base less loss of the model, clamped.
-
-    **Privacy.** Each is a Gaussian release of a mean of values in [-1, 1], times the clamp.
-    """
+    """The mean gain of a model over a base: loss of the base less loss of the model, clamped."""
 
     noise: GaussianNoise
 
@@ -91,25 +85,30 @@ class LimitExtrapolation:
         ranges = fit.prediction_ranges(1.0)
         gain = self.improvement.release(fit.everyone(), fit.loss, fit.w, fit.w, clamp, ranges)
         gain /= max(self.improvement.deviation(fit.problem), float(np.finfo(np.float64).tiny))
-        least = fit.tuning.significant
-        outside = 1 - min(max(gain, 0.0), 1.0) - min(gain + least, 0.0)
-        exponent = least - gain if gain > least else outside
+        significant = fit.tuning.significant
+        if gain > significant:
+            exponent = significant - gain
+        elif gain > 0:
+            exponent = max(1 - gain, 0.0)
+        else:
+            exponent = 1 - min(gain + significant, 0.0)
         fit.reach = max(LEAST_REACH, min(MAX_REACH, NEUTRAL_REACH ** min(exponent, MAX_REACH)))
         fit.overshoots = gain > fit.tuning.sure
-        fit.report["reach"] = fit.reach
 
 
 @dataclass(frozen=True)
 class Accept:
     """Keeps the slopes of numbers, counts and amounts if they lower the mean loss.
 
-    Two mean gains over the intercept-only model are released. The near gain clamps the gain of each
-    record at the loss of a margin that is off by one scale of the target (for amounts, at half of
-    `Tuning.far_gain` times the dispersion), so that a few far records do not decide. For counts, it
-    detects a weaker signal: a typical margin is first shrunk to two `Tuning.small_gain`, and the
-    clamp is half the dispersion. The far gain detects a model that is far off for a few records.
-    Its clamp is at least that of amounts, and so large that a mean loss of `Tuning.small_gain` is
-    just significant, or of the near gain, if this is sure and less.
+    Two mean gains over the intercept-only model are released, with the gain of each record clamped.
+
+    - The near clamp is so low that a few far records do not decide. For numbers it is a typical
+      loss, that of a margin off by one scale of the target. For amounts a typical loss is half the
+      dispersion, and the clamp is `Tuning.far_gain` times as much. For counts it is a typical loss,
+      and typical margins are shrunk to two `Tuning.small_gain`, which detects a weaker signal.
+    - The far gain detects a model that is far off for a few records. Its clamp is at least the near
+      one (for counts, that of amounts), and so large that a mean loss of `Tuning.small_gain`
+      typical losses is just significant, or of the near gain, if this is sure and less.
 
     The improvement is significant if one gain is significant (`bonferroni`) and the other is no
     significant loss, or if the far gain is sure. Slopes are kept if the improvement is significant,
@@ -127,22 +126,22 @@ class Accept:
         return self.improvement.plan(problem, self.releases)
 
     def run(self, fit: Fit) -> None:
-        deviation, tuning = self.improvement.deviation(fit.problem), fit.tuning
+        deviation, tuning, d = self.improvement.deviation(fit.problem), fit.tuning, fit.problem.d
         batch, ranges, unit = fit.everyone(), fit.prediction_ranges(), deviation or 1.0
         if fit.standard.target.without_scale:
             fit.intercept_only, fit.excess_move = fit.w.copy(), 0.0
-            fit.intercept_only[: fit.problem.d] = 0.0
-        (clamp, typical), base, shrunk = self._clamp(fit), fit.intercept_only, fit.w
-        first = clamp
+            fit.intercept_only[:d] = 0.0
+        near_clamp, far_clamp, typical = self._clamps(fit)
+        w, base = fit.w, fit.intercept_only
         if fit.given_loss.targets == "count":
-            margins = fit.preconditioner.principal_coordinates(fit.w[: fit.problem.d], len(base))
-            longer = float(np.linalg.norm(margins)) / (2 * tuning.small_gain)
-            shrunk, first = base + (fit.w - base) / max(1.0, longer), typical
-        near = self.improvement.release(batch, fit.loss, shrunk, base, first, ranges) / unit
-        small = tuning.small_gain * typical / clamp / unit
-        small = min(small, near * first / clamp) if near > tuning.sure else small
-        clamp *= max(1.0, small / tuning.significant)
-        far = self.improvement.release(batch, fit.loss, fit.w, base, clamp, ranges) / unit
+            longer = fit.preconditioner.typical_margin(w[:d]) / (2 * tuning.small_gain)
+            w = base + (w - base) / max(1.0, longer)
+        near = self.improvement.release(batch, fit.loss, w, base, near_clamp, ranges) / unit
+        small = tuning.small_gain * typical / far_clamp / unit
+        if near > tuning.sure:
+            small = min(small, near * near_clamp / far_clamp)
+        far_clamp *= max(1.0, small / tuning.significant)
+        far = self.improvement.release(batch, fit.loss, fit.w, base, far_clamp, ranges) / unit
         if deviation == 0:
             return
         no_loss = min(near, far) > -tuning.significant
@@ -152,10 +151,13 @@ class Accept:
         fit.decision = Decision(kept, significant, (near, far))
 
     @staticmethod
-    def _clamp(fit: Fit) -> tuple[float, float]:
+    def _clamps(fit: Fit) -> tuple[float, float, float]:
+        """The near clamp, the least far clamp, and a typical loss."""
         if isinstance(fit.loss, AmountLoss):
-            return fit.tuning.far_gain * fit.dispersion / 2, fit.dispersion / 2
+            typical = fit.dispersion / 2
+            far = fit.tuning.far_gain * typical
+            return typical if fit.given_loss.targets == "count" else far, far, typical
         one = loss_off_by(fit.loss, fit.standard.target.scale)
         if fit.mostly_zero and fit.residuals.known:
             one = max(one, loss_off_by(fit.loss, math.sqrt(fit.residuals.mean_square())))
-        return one, one
+        return one, one, one

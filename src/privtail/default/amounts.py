@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privtail.default.fit import Fit
 from privtail.default.intercept import MeanDerivative, signed_log
@@ -18,8 +17,6 @@ from privtail.summaries.histograms import usable_rows
 from privtail.trusted.events import Event, Plan, Round, compose
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
-
-Doubles = NDArray[np.float64]
 
 _ENDLESS = -POISSON_MARGIN, POISSON_MARGIN
 
@@ -54,9 +51,6 @@ class StartAtMeanAmount:
     ----------
     noise : of the histograms of the amounts and of their exposures.
     mean : releases the mean; None without an intercept.
-
-    **Privacy.** Gaussian releases of a histogram of l2 sensitivity sqrt 2 (2 with exposures), and
-    of clipped means.
     """
 
     noise: GaussianNoise
@@ -71,10 +65,11 @@ class StartAtMeanAmount:
         whole = fit.given_loss.targets == "count"
         deviation = self.mean.deviation(fit.problem) if self.mean else 0.0
         clip = amounts.clip(deviation / 2, 1.0 if whole else 0.0)
-        noise = fit.tuning.sure * self._event(fit.problem).std / fit.problem.n
-        least, w = max(noise / 2, 1 / fit.problem.n), np.zeros_like(fit.w)
+        hidden = fit.tuning.sure * self._event(fit.problem).std / fit.problem.n
+        least, w = max(hidden / 2, 1 / fit.problem.n), np.zeros_like(fit.w)
         mean = amounts.mean or least
-        top = amounts.largest_mean(mean, noise, clip, whole=whole)
+        top = amounts.largest_mean(mean, hidden, clip, whole=whole)
+        fit.exposure = exposures.mean or 1.0 if exposures else 1.0
         if self.mean:
             least = max(clip * deviation / 4, (1.0 if whole else clip) / fit.problem.n)
             if exposures is None:
@@ -86,17 +81,14 @@ class StartAtMeanAmount:
             top = max(top, 2 * mean)
         fit.w = fit.intercept_only = w
         size = mean if self.mean else max(mean, 1.0)
-        ends = _margin_ends(mean, top) if fit.curator.budget.private else _ENDLESS
-        lowest = ends[0]
-        if whole:
-            lowest = min(math.log(least), ends[1])
+        low, high = _margin_ends(mean, top) if fit.curator.budget.private else _ENDLESS
+        lowest = min(math.log(least), high) if whole else low
         usual = math.log(exposures.median) if exposures else 0.0
-        fit.margin_range = lowest - usual, ends[1] - usual
+        fit.margin_range = lowest - usual, high - usual
         given = cast(AmountLoss, fit.given_loss)
-        fit.loss = given.at(size, *ends)
+        fit.loss = given.at(size, low, high)
         fit.domain = Multiple(domain=fit.domain, factor=size ** (given.power - 2))
         fit.dispersion = 1 / size if whole else amounts.dispersion(size, clip)
-        fit.exposure = exposures.mean or 1.0 if exposures else 1.0
         fit.min_threshold = amounts.min_threshold(size, fit.tuning.clipped_fraction)
         fit.notes = (NONE_DETECTED,) * (not amounts.positive)
         fit.notes += (TOO_LARGE,) * (math.log(top) > POISSON_MARGIN)
@@ -141,7 +133,7 @@ class StartAtMeanAmount:
 
         It begins at that of the histograms. Means of expected count less count then correct it.
         """
-        w, rate = np.zeros_like(fit.w), math.log(mean / (exposures.mean or 1.0))
+        w, rate = np.zeros_like(fit.w), math.log(mean / fit.exposure)
         longest = exposures.clip(release.deviation(fit.problem), 0.0)
         for _ in range(release.releases):
             w[-1] = rate

@@ -37,9 +37,9 @@ class SummarizeColumns:
         columns = None if self.features else ()
         found = self.summaries.run(fit.curator, self.noise.multiplier, columns)
         if not self.features:
-            # noise whose standard deviation is a count of all rows
-            all_rows = LOCATING_SNR * self.summaries.max_noise_for_target(fit.problem, 0)
-            fit.target_doubtful = self.noise.multiplier * fit.tuning.sure > all_rows
+            # the noise at which a count of all rows is one standard deviation
+            hiding = LOCATING_SNR * self.summaries.max_noise_for_target(fit.problem, 0)
+            fit.target_doubtful = self.noise.multiplier > hiding / fit.tuning.sure
             scales = np.append(fit.summary.scales, found.scales[fit.problem.d :])
             found = replace(found, scales=scales)
         fit.standardize(found)

@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.default.preconditioner import Preconditioner
-from privtail.default.tuning import Tuning
 from privtail.domains import Domain
 from privtail.lines import slope
 from privtail.losses import Loss
-from privtail.losses.magnitudes import curvature_of
 from privtail.momentum import noise_factors
 from privtail.robust_means import MallowsMean
 from privtail.trusted.batch import Batch
@@ -62,7 +60,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class DescentRun:
-    """A finished run: its schedule, the loss, and the `estimated_contraction` of a step."""
+    """A finished run: its schedule, the loss, and the contraction of a step along its path."""
 
     schedule: Schedule
     loss: Loss
@@ -89,14 +87,6 @@ def run_descent(
         total += new if step >= schedule.skipped else 0.0
         at, w = new + schedule.momentum * (new - w), new
     return total / (schedule.steps - schedule.skipped), slope(points, gradients)
-
-
-def estimated_contraction(
-    curvature: float, schedule: Schedule, loss: Loss, scale: float, tuning: Tuning
-) -> float:
-    """The contraction of a step along the path of the descent, from its estimated curvature."""
-    spurious = tuning.spurious_contraction * (1 - schedule.momentum) / schedule.steps
-    return max(0.0, schedule.step_size * min(curvature, curvature_of(loss, scale)) - spurious)
 
 
 def averaged_noise(

@@ -114,9 +114,12 @@ def _reasons(fit: Fit, regime: str) -> tuple[str, ...]:
     sloped, (near, far) = bool(fit.w[: fit.problem.d].any()), fit.decision.gains
     if fit.decision.kept and sloped:
         return ()
-    text = HARMFUL if min(near, -far) > fit.tuning.significant and not fit.has_labels else NO_GAIN
-    penalized = fit.decision.margin_factor > 0 and not sloped
-    return (NO_SCALE if target.without_scale else PENALIZED if penalized else text,)
+    if target.without_scale:
+        return (NO_SCALE,)
+    if not sloped and fit.decision.margin_factor > 0:
+        return (PENALIZED,)
+    harmful = min(near, -far) > fit.tuning.significant and not fit.has_labels
+    return (HARMFUL if harmful else NO_GAIN,)
 
 
 def _imprecise(fit: Fit) -> tuple[str, ...]:
@@ -144,4 +147,9 @@ def _report(fit: Fit, regime: str, reasons: tuple[str, ...]) -> dict[str, Any]:
         found["gain_over_noise"] = decision.gains
     if fit.has_labels:
         found["margins_kept"] = decision.margin_factor
-    return {**found, **fit.report, "accepted": not reasons, "reasons": reasons}
+    if fit.runs:
+        last = fit.runs[-1].schedule.mean
+        found |= {"row_length": last.row_length, "clipping_threshold": last.threshold}
+        if fit.given_loss.targets == "real":
+            found["reach"] = fit.reach
+    return {**found, "accepted": not reasons, "reasons": reasons}

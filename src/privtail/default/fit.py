@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,7 +99,7 @@ class Fit:
     decision : the result of the acceptance test.
     overshoots : whether extrapolated predictions are surely worse than clipped ones.
     target_doubtful : whether noise may have been taken for the target.
-    notes, report : further messages, and released numbers for `Result.report`.
+    notes : further messages.
     """
 
     curator: Curator
@@ -131,7 +131,6 @@ class Fit:
     overshoots: bool = False
     target_doubtful: bool = False
     notes: tuple[str, ...] = ()
-    report: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.loss = self.given_loss
@@ -207,9 +206,3 @@ class Stage(Protocol):
 def planned(stages: Iterable[Stage], problem: Problem) -> Plan:
     """The releases of these stages, in their order."""
     return compose(*(stage.plan(problem) for stage in stages))
-
-
-def run_stages(stages: Iterable[Stage], fit: Fit) -> None:
-    """Run these stages in their order."""
-    for stage in stages:
-        stage.run(fit)

@@ -5,17 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from privtail.default.descent import DescentRun
-from privtail.default.fit import Decision, Fit
+from privtail.default.fit import Decision, Doubles, Fit
 from privtail.default.preconditioner import Preconditioner
 from privtail.losses import Loss
 from privtail.summaries.residuals import ResidualHistogram
 from privtail.summaries.standardization import Standardization
-
-Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,10 +7,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from privtail.default.fit import Fit
+from privtail.default.fit import Doubles, Fit
 from privtail.lines import root_of_line
 from privtail.losses import Loss, QuantileLoss
 from privtail.losses.magnitudes import curvature_of, kinked
@@ -20,16 +19,12 @@ from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 
-Doubles = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class MeanDerivative:
     """The mean derivative (K,) of the loss in the margin, with derivatives clipped at a threshold.
 
     A stage releases it ``releases`` times; the plan shows them under the name ``stage``.
-
-    **Privacy.** Each is a Gaussian release of a mean of vectors of length 1, times the threshold.
     """
 
     noise: GaussianNoise
@@ -128,7 +123,7 @@ class FitIntercept(InterceptStage):
         target, residuals, usable = fit.standard.target, fit.residuals, fit.residuals.part
         constant = fit.intercept_only.copy()
         constant[-1] = target.location + (constant[-1] - target.location) / usable
-        w = constant + fit.preconditioner.with_intercept(fit.w[:-1], len(fit.w))
+        w = constant + fit.preconditioner.with_intercept(fit.w[:-1])
         deviation = self.mean.deviation(fit.problem)
         wide = target.balanced(deviation)
         narrow = residuals.balanced(deviation / usable) if residuals.known else target.scale

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from privtail.default.acceptance import Improvement
-from privtail.default.fit import Decision, Fit
+from privtail.default.fit import Decision, Doubles, Fit
 from privtail.default.tuning import Tuning
 from privtail.losses import LabelProbability, WeightedLoss, cut_to
 from privtail.losses.label_margins import (
@@ -30,8 +29,6 @@ from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 
-Doubles = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class CountLabels:
@@ -41,8 +38,6 @@ class CountLabels:
     p, the noise of a count over n, is not told from 0: log-odds of two labels end at L = -log p.
     Margins of K labels end at -L / 2 and at L (1 - 1 / K), where a label is L above all others.
     If the margin of this model is farther out, they end there.
-
-    **Privacy.** One Gaussian release of a histogram of l2 sensitivity sqrt 2.
     """
 
     noise: GaussianNoise
@@ -108,8 +103,7 @@ class AcceptLabels:
         base = np.zeros_like(fit.intercept_only) if even else fit.intercept_only
         d, batch = fit.problem.d, fit.everyone()
         middle = float(base[d:].sum()) if fit.problem.outputs == 1 else margin_gap(base[d:])
-        principal = fit.preconditioner.principal_coordinates(fit.w[:d], len(fit.w))
-        typical = float(np.linalg.norm(principal))
+        typical = fit.preconditioner.typical_margin(fit.w[:d])
         candidates = self._candidates(fit, typical, middle)
         centres, (lows, highs) = base[d:].sum(axis=0), np.transpose(fit.margin_range)
 
@@ -221,8 +215,6 @@ class MatchFrequencies:
     of frequency over mean probability, times 1 - (significant difference / difference)^2. If labels
     are about equally frequent, no intercept moves, so that predicted labels do not change. Of two
     labels the rarer is measured, because noise is in proportion to its largest probability.
-
-    **Privacy.** One Gaussian release of means of values between 0 and a public bound.
     """
 
     noise: GaussianNoise

@@ -139,7 +139,7 @@ class ModelStages:
         return Weighted(weight, lambda part: CountLabels(part.histogram_noise()))
 
     def _intercept_only_start(self, weight: float) -> Weighted:
-        """The stage that fits an intercept-only model; a quantile takes several releases."""
+        """The stage that fits an intercept-only model; of a quantile, releases share the weight."""
         moves = self.tuning.intercept_moves if self.quantile else 1
         return Weighted(
             weight, lambda part: StartAtInterceptOnly(MeanDerivative(part.mean_noise(moves), moves))

@@ -20,7 +20,7 @@ from privtail.algorithms.result import Result, require_no_start
 from privtail.default.allocation import BudgetFraction
 from privtail.default.columns import SummarizeColumns
 from privtail.default.finish import result_of
-from privtail.default.fit import Fit, planned, run_stages
+from privtail.default.fit import Fit, planned
 from privtail.default.labels import CountLabels
 from privtail.default.model_stages import ModelStages, Stages, build_stages
 from privtail.default.steps import Descend
@@ -63,12 +63,16 @@ class ScaledDescent(ModelStages):
     neighbours : the neighbour relation of the budget.
     tuning : all tuned numbers.
 
-    **Privacy.** Gaussian releases of histograms of l2 sensitivity sqrt(2 d) (features; sqrt 2 where
-    each record votes for one of them) and sqrt 2 (target, labels, residuals), of counts of a
-    category (sqrt 2) or of k other indicators (sqrt(2 k)), of second moments of rows of length R
-    (sqrt 2 R^2 / n), of gradients (2 threshold R / n), and of means of few numbers. These are for
-    one replaced row; all are times `Problem.max_rows` for persons. Composition is exact (Gaussian
-    DP). A selection is one noisy top-k, composed by its bounded range.
+    **Privacy.** Gaussian releases, whose composition is exact (Gaussian DP). A selection is one
+    noisy top-k, composed by its bounded range. The l2 sensitivities for one replaced row are those
+    below. For persons, all are times `Problem.max_rows`.
+
+    - Histograms: sqrt(2 d) (features; sqrt 2 where each record votes for one of them), sqrt 2
+      (target, labels, residuals), 2 (amounts with exposures).
+    - Counts of a category: sqrt 2; of k other indicators: sqrt(2 k).
+    - Second moments of rows of length R: sqrt 2 R^2 / n. Gradients: 2 threshold R / n.
+    - Means of derivatives or gains clipped at t: 2 t / n; of probabilities, at most t, of K labels:
+      sqrt(K) t / n.
 
     **Utility.** None proved; measured in ``benchmarks/accuracy.py``.
     """
@@ -120,7 +124,8 @@ class ScaledDescent(ModelStages):
         problem = curator.problem
         fit = Fit(curator, self.takes(loss, problem), domain, self.tuning)
         regime, stages = self.choose_stages(multiplier, problem)
-        run_stages(stages, fit)
+        for stage in stages:
+            stage.run(fit)
         return result_of(fit, regime, multiplier)
 
     def choose_stages(self, multiplier: float, problem: Problem) -> tuple[Regime, Stages]:
@@ -131,7 +136,8 @@ class ScaledDescent(ModelStages):
         if self._selects_features(stages, problem):
             regime = "few features"
             stages = build_stages(self.slope_stages(problem, few=True), budget)
-        if problem.intercept and not _finds_target(stages, problem):
+        counting = (s for s in stages if isinstance(s, SummarizeColumns | CountLabels))
+        if problem.intercept and not all(stage.finds_target(problem) for stage in counting):
             regime, stages = "intercept only", build_stages(self.intercept_only_stages(), budget)
         return regime, stages
 
@@ -146,12 +152,3 @@ class ScaledDescent(ModelStages):
         return any(
             stage.relative_noise(problem) > most for stage in stages if isinstance(stage, Descend)
         )
-
-
-def _finds_target(stages: Stages, problem: Problem) -> bool:
-    """Whether the noise hides neither the scale of a numeric target nor the counts of labels."""
-    return all(
-        stage.finds_target(problem)
-        for stage in stages
-        if isinstance(stage, SummarizeColumns | CountLabels)
-    )

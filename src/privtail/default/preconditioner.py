@@ -111,17 +111,18 @@ class Preconditioner:
         """(r,) the expected contraction of each direction by a step of size 1."""
         return np.asarray(np.minimum(1.0, self.expected / self.curvatures))
 
-    def principal_coordinates(self, slopes: Doubles, rows: int) -> Doubles:
-        """(r, K) coordinates along the principal directions, of slopes (d, K) and an intercept.
-
-        The sum of their squares is the mean square margin.
-        """
-        along = _times(self.directions.T, self.with_intercept(slopes, rows))
+    def principal_coordinates(self, slopes: Doubles) -> Doubles:
+        """(r, K) coordinates along the principal directions, of `with_intercept`."""
+        along = _times(self.directions.T, self.with_intercept(slopes))
         return np.sqrt(self.curvatures)[:, None] * along
 
-    def with_intercept(self, slopes: Doubles, rows: int) -> Doubles:
+    def typical_margin(self, slopes: Doubles) -> float:
+        """The root mean square of the margins of `with_intercept`."""
+        return float(np.linalg.norm(self.principal_coordinates(slopes)))
+
+    def with_intercept(self, slopes: Doubles) -> Doubles:
         """(rows, K) slopes (d, K), and below them the intercept at which mean margins are 0."""
-        d = len(slopes)
+        rows, d = len(self.matrix), len(slopes)
         beside = np.zeros((rows - d, slopes.shape[1]))
         if rows > d and self.matrix.ndim == 2:
             beside[0] = -self.matrix[d, :d] @ slopes / self.matrix[d, d]

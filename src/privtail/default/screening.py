@@ -45,8 +45,6 @@ class SelectFeatures:
     summary_noise : the noise of the column summaries of the selected features.
     median : mean signs that first move a numeric target to its median, because scores need
         residuals of which half are positive. None for other targets.
-
-    **Privacy.** Gaussian releases of mean signs, a noisy top-k, and `ColumnSummaries` of the picks.
     """
 
     picks: int

@@ -35,7 +35,7 @@ def probabilities(slopes: Doubles, deviations: Doubles, prior: float) -> Doubles
     """
     result = np.ones_like(slopes)
     noisy = deviations > 0
-    if not noisy.any() or slopes.size == 0:
+    if not noisy.any():
         return result
     unit = float(np.median(deviations[noisy]))
     noise = np.clip(deviations[noisy, None] / unit, 1 / CERTAIN, CERTAIN)

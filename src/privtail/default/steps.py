@@ -9,14 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from privtail.default.descent import (
-    DescentRun,
-    Schedule,
-    averaged_noise,
-    estimated_contraction,
-    model_noise,
-    run_descent,
-)
+from privtail.default.descent import DescentRun, Schedule, averaged_noise, model_noise, run_descent
 from privtail.default.fit import Fit
 from privtail.default.preconditioner import Preconditioner
 from privtail.default.shrinkage import probabilities
@@ -31,8 +24,6 @@ from privtail.summaries.residuals import ResidualHistogram
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
-
-Bools = NDArray[np.bool_]
 
 LONGEST = 2.0**10
 """Without noise, rows are clipped at this many typical lengths: squares keep 12 digits."""
@@ -82,9 +73,10 @@ class Precondition:
             fit.preconditioner = Preconditioner.without_moments(active)
         else:
             fit.preconditioner = self._of_moments(fit, self.noise, active)
-        fit.report["row_length"] = self.row_fraction * fit.preconditioner.row_length
 
-    def _of_moments(self, fit: Fit, noise: GaussianNoise, active: Bools) -> Preconditioner:
+    def _of_moments(
+        self, fit: Fit, noise: GaussianNoise, active: NDArray[np.bool_]
+    ) -> Preconditioner:
         problem, clip = fit.problem, 2 * self.row_fraction * math.sqrt(active.sum())
         std = noise.event(problem.moments(clip)).std
         clip *= 1.0 if std > 0 else LONGEST
@@ -133,14 +125,15 @@ class Descend:
         return (Round(stage="descent", events=(event,), times=self.steps),)
 
     def run(self, fit: Fit) -> None:
-        scale, metric = fit.standard.target.scale, fit.preconditioner
-        fit.threshold = fit.report["clipping_threshold"] = self.threshold(fit)
-        schedule = self.schedule(fit, fit.threshold)
+        fit.threshold = self.threshold(fit)
+        schedule, metric = self.schedule(fit, fit.threshold), fit.preconditioner
         domain = fit.domain.scaled(1 / fit.standard.scales)
         fit.w, curvature = run_descent(
             fit.rounds(self.steps), fit.loss, domain, fit.w, metric, self.noise, schedule
         )
-        contraction = estimated_contraction(curvature, schedule, fit.loss, scale, fit.tuning)
+        curvature = min(curvature, curvature_of(fit.loss, fit.standard.target.scale))
+        spurious = fit.tuning.spurious_contraction * (1 - schedule.momentum) / self.steps
+        contraction = max(0.0, schedule.step_size * curvature - spurious)
         fit.steps += self.steps
         fit.runs += (DescentRun(schedule, fit.loss, contraction),)
 
@@ -169,7 +162,7 @@ class Descend:
             heaviest = max(loss.weights) if isinstance(loss, WeightedLoss) else 1.0
             found = min(found, heaviest * residuals.quantile(1 - clipped * fit.rarest_label))
         if fit.mostly_zero or fit.given_loss.targets in AMOUNTS:
-            found = max(found, fit.min_threshold, self._balanced(fit, residuals))
+            found = max(found, fit.min_threshold, self._balanced(fit))
             found = min(loss.lipschitz, found)
         return found
 
@@ -191,12 +184,12 @@ class Descend:
         usual = scale * float(ndtri(1 - clipped / 2))
         return min(loss.lipschitz, usual * curvature_of(loss, scale))
 
-    def _balanced(self, fit: Fit, residuals: ResidualHistogram) -> float:
+    def _balanced(self, fit: Fit) -> float:
         """The threshold at which the bias of clipping equals the noise of these steps."""
         schedule, metric = self.schedule(fit, 1.0), fit.preconditioner
         contraction = schedule.step_size * curvature_of(fit.loss, fit.standard.target.scale)
         noise = averaged_noise(schedule, metric, 0.0, contraction * metric.expected_contraction)
-        return residuals.balanced(math.sqrt(float(np.mean(noise**2))))
+        return fit.residuals.balanced(math.sqrt(float(np.mean(noise**2))))
 
     def schedule(self, fit: Fit, threshold: float) -> Schedule:
         """The steps for one clipping threshold.
@@ -235,7 +228,7 @@ class ShrinkSlopes:
             noise = metric.slope_stds(model_noise(fit.runs, metric, lambda run: run.contraction), d)
             slopes = fit.w[:d]
             change = slopes * (probabilities(slopes, noise, fit.tuning.prior_nonzero_slopes) - 1)
-            fit.w = fit.w + metric.with_intercept(change, len(fit.w))
+            fit.w = fit.w + metric.with_intercept(change)
             fit.shrinkage = np.abs(change).max(axis=1)
 
 

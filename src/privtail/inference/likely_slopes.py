@@ -40,7 +40,7 @@ def likely_part(slopes: FittedSlopes, noise: Doubles) -> tuple[float, float]:
     """
     loss = slopes.loss.loss if isinstance(slopes.loss, WeightedLoss) else slopes.loss
     w = slopes.w[: slopes.d] / max(slopes.decision.margin_factor, np.finfo(np.float64).tiny)
-    coordinates = slopes.preconditioner.principal_coordinates(w, len(slopes.w))
+    coordinates = slopes.preconditioner.principal_coordinates(w)
     found = float(np.linalg.norm(coordinates))
     private = any(run.schedule.std > 0 for run in slopes.runs)
     intercept = len(slopes.w) > slopes.d
@@ -74,7 +74,7 @@ def _weighted_margins(slopes: FittedSlopes, found: float, true: Doubles) -> tupl
     is the same.
     """
     d, log_exposure = slopes.d, math.log(slopes.exposure)
-    middle = slopes.preconditioner.with_intercept(slopes.w[:d], len(slopes.w))[d:]
+    middle = slopes.preconditioner.with_intercept(slopes.w[:d])[d:]
     centre = float((slopes.w[d:] - middle).sum()) + log_exposure
     z, parts = np.polynomial.hermite_e.hermegauss(NODES)
     low, high = (end + log_exposure for end in slopes.margin_range)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from privtail.algorithms.result import Result, require_no_start
 from privtail.default.amounts import StartAtMeanAmount
 from privtail.default.columns import SummarizeColumns
-from privtail.default.fit import Fit, Stage, planned, run_stages
+from privtail.default.fit import Fit, Stage, planned
 from privtail.default.intercept import MeanDerivative
 from privtail.default.tuning import Tuning
 from privtail.domains import Domain, proximal_point, require
@@ -105,7 +105,8 @@ class AcceleratedDescent:
         require_no_start(start)
         problem = curator.problem
         fit = Fit(curator, self.takes(loss, problem), domain, Tuning())
-        run_stages(self._first(multiplier, problem), fit)
+        for first in self._first(multiplier, problem):
+            first.run(fit)
         standard, scale = fit.standard, fit.standard.target.scale
         metric = self._metric(fit, multiplier)
         domain, w, used = fit.domain.scaled(1 / standard.scales), fit.w.copy(), 0

@@ -16,7 +16,7 @@ from privtail.default.acceptance import Accept, Improvement
 from privtail.default.amounts import StartAtMeanAmount
 from privtail.default.columns import SummarizeColumns
 from privtail.default.finish import result_of
-from privtail.default.fit import Fit, Stage, planned, run_stages
+from privtail.default.fit import Fit, Stage, planned
 from privtail.default.intercept import MeanDerivative
 from privtail.default.labels import AcceptLabels, CountLabels
 from privtail.default.preconditioner import Preconditioner
@@ -107,7 +107,8 @@ class Standardized:
         require(domain, *self.needs, needed_by="Standardized")
         require_no_start(start)
         fit = Fit(curator, self.takes(loss, curator.problem), domain, Tuning())
-        run_stages(self.stages(multiplier, curator.problem), fit)
+        for stage in self.stages(multiplier, curator.problem):
+            stage.run(fit)
         return replace(result_of(fit, "published algorithm", multiplier), slopes=None)
 
 
