@@ -408,6 +408,12 @@ def test_losses_are_cut_where_predictions_are():
 # ---------------------------------------------------------------- matched frequencies
 
 
+def unlimited(labels):
+    """Ends of margins that clip nothing: one pair for two labels, else a pair for each."""
+    ends = (-math.inf, math.inf)
+    return ends if labels == 2 else np.tile(ends, (labels, 1))
+
+
 @pytest.mark.parametrize("labels", [2, 3])
 def test_the_mean_probability_of_a_label_becomes_its_frequency(labels):
     rng = np.random.default_rng(0)
@@ -427,6 +433,7 @@ def test_the_mean_probability_of_a_label_becomes_its_frequency(labels):
         loss,
         w=w,
         intercept_only=constant,
+        margin_range=unlimited(labels),
         classes=range(labels),
     )
 
@@ -442,6 +449,7 @@ def test_the_mean_probability_of_a_label_becomes_its_frequency(labels):
         loss,
         w=constant,
         intercept_only=constant,
+        margin_range=unlimited(labels),
         classes=range(labels),
     ).w
     assert stays == pytest.approx(constant, abs=0.05)
@@ -456,7 +464,8 @@ def test_noise_hardly_moves_the_margin_of_a_rare_label():
     moves = [
         staged(
             [MatchFrequencies(noise)], np.zeros((len(y), 1)), y, MultinomialLoss(classes=5),
-            w=constant, intercept_only=constant, classes=range(5), random_state=seed,
+            w=constant, intercept_only=constant, margin_range=unlimited(5), classes=range(5),
+            random_state=seed,
         ).w[1] - constant[1]
         for seed in range(100)
     ]  # fmt: skip

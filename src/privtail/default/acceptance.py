@@ -63,14 +63,10 @@ class LimitExtrapolation:
     clipping the model at the tails is released, clamped for each record at the loss of a margin
     that is off by half a scale of the target.
 
-    Values are clipped at r^e lengths of their tails, and at `MAX_REACH` at most. Here r is
-    `NEUTRAL_REACH`, z is the gain in standard deviations of its noise, s is `Tuning.significant`,
-    and e is
-
-    - s - z if z > s. Clipping inside the tails, down to `LEAST_REACH`, changes many predictions,
-      so it needs a significant gain;
-    - 1 - z, but at least 0, if 0 < z <= s;
-    - 1 if -s <= z <= 0, and 1 - s - z below, because hidden records cost more the farther they are.
+    Values are clipped at a power of `NEUTRAL_REACH` lengths of their tails. The exponent is 1 if
+    clipping neither gains nor loses, and falls with the gain. Clipping inside the tails, down to
+    `LEAST_REACH`, changes many predictions, so it needs a significant gain. If clipping loses
+    significantly, values are clipped farther out, at `MAX_REACH` at most.
     """
 
     improvement: Improvement
@@ -86,11 +82,11 @@ class LimitExtrapolation:
         gain = self.improvement.release(fit.everyone(), fit.loss, fit.w, fit.w, clamp, ranges)
         gain /= max(self.improvement.deviation(fit.problem), float(np.finfo(np.float64).tiny))
         significant = fit.tuning.significant
-        if gain > significant:
+        if gain > significant:  # inside the tails
             exponent = significant - gain
         elif gain > 0:
             exponent = max(1 - gain, 0.0)
-        else:
+        else:  # hidden records cost more the farther they are
             exponent = 1 - min(gain + significant, 0.0)
         fit.reach = max(LEAST_REACH, min(MAX_REACH, NEUTRAL_REACH ** min(exponent, MAX_REACH)))
         fit.overshoots = gain > fit.tuning.sure

@@ -78,7 +78,7 @@ class StartAtInterceptOnly(InterceptStage):
         start, target = np.zeros_like(fit.w), fit.standard.target
         start[-1] = target.location
         moved = self._quantile(fit, start) if kinked(fit.loss) else self._newton_step(fit, start)
-        fit.w = fit.intercept_only = start if not target.detected or target.only_zeros else moved
+        fit.w = fit.intercept_only = moved if target.detected and not target.only_zeros else start
 
     def _quantile(self, fit: Fit, w: Doubles) -> Doubles:
         target, w = fit.standard.target, w.copy()
@@ -87,11 +87,11 @@ class StartAtInterceptOnly(InterceptStage):
         w[-1] += scale * float(ndtri(q)) * target.scale_known
         low, high = fit.summary.lows[-1], fit.summary.highs[-1]
         ends = (low, high) if 0.25 <= q <= 0.75 else (-math.inf, math.inf)
-        if q < 0.25 and low == -SMALLEST:
+        if q < 0.25 and low == -SMALLEST:  # the lower quartile is zero
             w[-1], ends = low, (-math.inf, -low)
-        if q > 0.75 and high == SMALLEST:
+        if q > 0.75 and high == SMALLEST:  # the upper quartile is zero
             w[-1], ends = high, (-high, math.inf)
-        w = at_quantile(fit, self.mean, fit.loss, w, scale)
+        w = at_quantile(fit, self.mean, w, scale)
         w[-1] = np.clip(w[-1], *ends)
         return w
 
@@ -146,10 +146,10 @@ class MatchQuantile(InterceptStage):
     """
 
     def run(self, fit: Fit) -> None:
-        fit.w = at_quantile(fit, self.mean, fit.loss, fit.w, fit.standard.target.scale)
+        fit.w = at_quantile(fit, self.mean, fit.w, fit.standard.target.scale)
 
 
-def at_quantile(fit: Fit, mean: MeanDerivative, loss: Loss, w: Doubles, scale: float) -> Doubles:
+def at_quantile(fit: Fit, mean: MeanDerivative, w: Doubles, scale: float) -> Doubles:
     """The model ``w`` with the intercept at which the fraction of targets below is the quantile.
 
     The mean derivative of the loss is that fraction less the quantile. As a normal score it is
@@ -158,7 +158,7 @@ def at_quantile(fit: Fit, mean: MeanDerivative, loss: Loss, w: Doubles, scale: f
     of the residuals and of the error of the intercept. A score has an error of a quarter of its
     size, because residuals need not be Gaussian.
     """
-    loss = loss if isinstance(loss, QuantileLoss) else QuantileLoss(quantile=0.5)
+    loss = fit.loss if isinstance(fit.loss, QuantileLoss) else QuantileLoss(quantile=0.5)
     q, noise = loss.quantile, mean.deviation(fit.problem) * loss.lipschitz
     least, move = min(max(noise, 1e-9), q / 2, (1 - q) / 2), 0.0
     scores = [(0.0, 0.0, 1.0)]

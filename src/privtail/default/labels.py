@@ -109,9 +109,10 @@ class AcceptLabels:
 
         def margin_range(ends: Ends) -> Doubles:
             """The ends of log-odds as ends of margins: of two labels they are the same."""
+            if fit.problem.outputs == 1:
+                return np.array(ends)
             halves = (np.array(ends) - middle) / 2
-            moved = np.clip(centres + halves[:, None], lows, highs).T
-            return np.array(ends) if fit.problem.outputs == 1 else moved
+            return np.asarray(np.clip(centres + halves[:, None], lows, highs).T)
 
         gains = np.array([
             self.improvement.release(
@@ -223,24 +224,25 @@ class MatchFrequencies:
         return (Round(stage="intercept by label frequencies", events=(self._event(problem),)),)
 
     def run(self, fit: Fit) -> None:
-        problem, (usable, _) = fit.problem, fit.usable_rows
-        margins, two, most = fit.intercept_only[problem.d], problem.outputs == 1, 1.0
-        ranges, sign = fit.prediction_ranges(), -1.0 if two and margins[0] > 0 else 1.0
-        if two:  # those of the rarer label over the other
+        problem, (usable, _), ranges = fit.problem, fit.usable_rows, fit.prediction_ranges()
+        margins, two, labels = fit.intercept_only[problem.d], problem.outputs == 1, problem.outputs
+        sign, largest = 1.0, 1.0
+        if two:  # margins of the rarer label over the other
+            sign = -1.0 if margins[0] > 0 else 1.0
             margins, ends = np.append(0.0, sign * margins), np.sort(sign * ranges.margins)
-            ranges, most = replace(ranges, margins=ends), float(expit(ends[1]))
-        each = [np.roll(sign * fit.w, -label, axis=1) for label in range(problem.outputs)]
-        if ranges.margins.ndim == 2:
-            rolled = [np.roll(ranges.margins, -label, axis=0) for label in range(len(each))]
-            ranges = replace(ranges, margins=np.concatenate(rolled))
-        probability, mean = LabelProbability(outputs=problem.outputs), BoundedMean(most)
-        scores = fit.everyone().scores(probability, each, mean, ranges)
+            largest = float(expit(ends[1]))
+        else:
+            ends = np.concatenate([np.roll(ranges.margins, -k, axis=0) for k in range(labels)])
+        models = [np.roll(sign * fit.w, -k, axis=1) for k in range(labels)]  # label k comes first
+        probability, mean = LabelProbability(outputs=labels), BoundedMean(largest)
+        ranges = replace(ranges, margins=ends)
+        scores = fit.everyone().scores(probability, models, mean, ranges)
         means = scores.release(self.noise) / usable
         if fit.labels_even:
             return
         means = np.append(1 - means, means) if two else means
         frequencies = np.exp(margins - np.logaddexp.reduce(margins))
-        noise = max(most * self._event(problem).std / usable, 1e-12)
+        noise = max(largest * self._event(problem).std / usable, 1e-12)
         move = np.log(frequencies) - np.log(np.maximum(means, np.minimum(noise, frequencies / 2)))
         sure = fit.tuning.significant * noise
         move *= 1 - (sure / np.maximum(np.abs(means - frequencies), sure)) ** 2

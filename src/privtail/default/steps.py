@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privtail.default.descent import DescentRun, Schedule, averaged_noise, model_noise, run_descent
@@ -67,22 +66,20 @@ class Precondition:
         return (Round(stage="preconditioner", events=(event,)),)
 
     def run(self, fit: Fit) -> None:
-        active = np.append(fit.standard.used, np.ones(int(fit.problem.intercept), np.bool_))
+        problem = fit.problem
+        active = np.append(fit.standard.used, np.ones(int(problem.intercept), np.bool_))
         active = active if active.any() else ~active
         if self.noise is None:
             fit.preconditioner = Preconditioner.without_moments(active)
-        else:
-            fit.preconditioner = self._of_moments(fit, self.noise, active)
-
-    def _of_moments(
-        self, fit: Fit, noise: GaussianNoise, active: NDArray[np.bool_]
-    ) -> Preconditioner:
-        problem, clip = fit.problem, 2 * self.row_fraction * math.sqrt(active.sum())
-        std = noise.event(problem.moments(clip)).std
+            return
+        clip = 2 * self.row_fraction * math.sqrt(active.sum())
+        std = self.noise.event(problem.moments(clip)).std
         clip *= 1.0 if std > 0 else LONGEST
-        moments = symmetric(fit.everyone().moments(clip).release(noise), problem.rows)
+        moments = symmetric(fit.everyone().moments(clip).release(self.noise), problem.rows)
         length, ratio = clip / 2 / self.row_fraction, 1 / self.row_fraction
-        return Preconditioner.from_moments(moments, std, active, length, clear_ratio=ratio)
+        fit.preconditioner = Preconditioner.from_moments(
+            moments, std, active, length, clear_ratio=ratio
+        )
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,12 @@ class Tuning:
 
     Parameters
     ----------
-    column_summaries, label_counts, screening, other : budget weights. All gradients of the
-        descent together have the weight 1. A stage gets its weight over the sum of the weights of
-        all stages (`ScaledDescent.choose_stages`). A histogram of counts or amounts weighs as much
-        as the column summaries, and counts of declared indicators as those of labels. ``other`` is
-        for second moments, the residual histogram, the intercept-only model of numbers, each later
-        move of an intercept and each mean gain; a median of the target costs twice as much.
+    column_summaries, label_counts, screening, other : budget weights (`model_stages.Weighted`). All
+        gradients of the descent together have the weight 1. A histogram of counts or amounts weighs
+        as much as the column summaries, and their mean half of that; counts of declared indicators
+        weigh as much as those of labels. ``other`` is for second moments, the residual histogram,
+        the intercept-only model of numbers, each later move of an intercept and each mean gain. A
+        median of the target before a selection has twice that weight.
     steps : number of gradients of the descent; a fifth of them come before the residual histogram.
     momentum : fraction of the last move that is added to a step; none for a loss with a kink.
     clipped_fraction : least value of the fraction f. Residuals are clipped at the quantile 1 - f of
