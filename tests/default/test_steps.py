@@ -90,12 +90,15 @@ def test_declared_indicators_without_ones_are_not_used():
 
 
 def test_an_indicator_is_used_if_it_surely_has_rows():
-    """Half of the rows are enough at four deviations of the noise, and not at a million."""
+    """Half of the rows are enough at four deviations of the noise, and not at a million.
+
+    Without an intercept all are used if none is sure.
+    """
     X = {"kind": np.repeat(["a", "b"], [1_000, 1_000])}
-    for sure, used in ((4.0, True), (1e6, False)):
+    for sure, intercept, used in ((4.0, True, True), (1e6, True, False), (1e6, False, True)):
         fit = staged(
             [DropRare(IndicatorCounts(LITTLE))], X, np.zeros(2_000), standard=identity(2),
-            categories={"kind": ("a", "b")}, tuning=Tuning(sure=sure),
+            categories={"kind": ("a", "b")}, tuning=Tuning(sure=sure), intercept=intercept,
         )  # fmt: skip
         assert fit.standard.used.tolist() == [used, used]
 

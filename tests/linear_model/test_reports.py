@@ -27,6 +27,7 @@ def test_a_descent_reports_what_it_found():
     assert min(report["gain_over_noise"]) > 2
     assert 0 < report["clipping_threshold"] < math.inf
     assert 0.5 <= report["reach"] <= 100.0
+    assert report["row_length"] == pytest.approx(2.0), "three features and the intercept"
 
 
 @pytest.mark.parametrize(
