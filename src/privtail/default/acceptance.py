@@ -78,7 +78,8 @@ class LimitExtrapolation:
 
     def run(self, fit: Fit) -> None:
         clamp = loss_off_by(fit.loss, fit.standard.target.scale / 2)
-        ranges = fit.prediction_ranges(1.0)
+        fit.reach = 1.0  # for the gain of clipping at the tails
+        ranges = fit.prediction_ranges()
         gain = self.improvement.release(fit.everyone(), fit.loss, fit.w, fit.w, clamp, ranges)
         gain /= max(self.improvement.deviation(fit.problem), float(np.finfo(np.float64).tiny))
         significant = fit.tuning.significant

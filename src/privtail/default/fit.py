@@ -153,22 +153,21 @@ class Fit:
         """Public sizes."""
         return self.curator.problem
 
-    def ranges(self, reach: float | None = None) -> Doubles:
-        """(columns, 2) ranges to which columns are clipped; ``reach`` replaces `Fit.reach`.
+    def ranges(self) -> Doubles:
+        """(columns, 2) ranges to which columns are clipped.
 
         Noise hides tails, so the range of a target has at least `Tuning.sure` deviations on both
-        sides, times ``reach`` if that is below 1.
+        sides, times `Fit.reach` if that is below 1.
         """
-        reach, target = reach or self.reach, self.standard.target
-        found, deviations = self.summary.ranges(reach), self.tuning.sure * min(1.0, reach)
-        least = target.location + deviations * target.deviation * np.array([-1.0, 1.0])
+        found, target = self.summary.ranges(self.reach), self.standard.target
+        least = self.tuning.sure * min(1.0, self.reach) * target.deviation
         for row in found[self.problem.d :]:
-            row[:] = min(row[0], least[0]), max(row[1], least[1])
+            row[:] = min(row[0], target.location - least), max(row[1], target.location + least)
         return found
 
-    def prediction_ranges(self, reach: float | None = None) -> PredictionRanges:
+    def prediction_ranges(self) -> PredictionRanges:
         """The ranges to which standardized features and margins are clipped in predictions."""
-        ranges, d = self.ranges(reach), self.problem.d
+        ranges, d = self.ranges(), self.problem.d
         margins = ranges[d] if len(ranges) > d else self.margin_range
         return PredictionRanges.of(self.standard.ranges(ranges[:d], self.problem), margins)
 

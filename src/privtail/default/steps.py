@@ -33,7 +33,8 @@ class DropRare:
     """Counts the rows of each declared indicator, such as a category.
 
     An indicator is used from now on only if it surely has rows (`Tuning.sure`). With an intercept,
-    a category is used only if there are surely rows without it, too.
+    a category is used only if there are surely rows without it, too. Without one, features stay as
+    they are if none would be left.
     """
 
     counts: IndicatorCounts
@@ -141,11 +142,9 @@ class Descend:
     def threshold(self, fit: Fit) -> float:
         """The clipping threshold of residuals (of the derivative of the loss).
 
-        Before the residual histogram it is the quantile 1 - f (`_clipped_fraction`) of Gaussian
-        residuals of the target's scale. For labels it is the largest derivative at the
-        intercept-only model; with a kink, the largest of all. Afterwards it is the upper edge of
-        the cell with the quantile 1 - f of nonzero residuals (a higher one for rare labels), or the
-        threshold before if that is lower.
+        With a residual histogram it is the upper edge of the cell with the quantile 1 - f
+        (`_clipped_fraction`) of nonzero residuals (a higher one for rare labels), or the threshold
+        before if that is lower. Until then it is that of `_before_residuals`.
 
         A quantile is too low where few rows carry the mean: for counts, amounts, and squares of a
         target that is mostly zero. The threshold is then at least the one at which the bias of
@@ -171,7 +170,10 @@ class Descend:
 
     @staticmethod
     def _before_residuals(fit: Fit, clipped: float) -> float:
-        """The threshold before the residual histogram is released."""
+        """Of numbers, the quantile 1 - f of Gaussian residuals of the target's scale.
+
+        Of labels, the largest derivative at the intercept-only model; with a kink, that of all.
+        """
         loss, scale = fit.loss, fit.standard.target.scale
         if fit.has_labels:
             largest = largest_derivative(loss, fit.intercept_only[fit.problem.d :])
