@@ -281,6 +281,18 @@ def test_amounts_of_a_size_that_nothing_showed_are_warned_of(seed):
     assert any("No target above zero was detected above the noise" in text for text in found)
 
 
+def test_counts_whose_mean_noise_hides_are_warned_of():
+    """About 35 events among 1,000 rows; then 3,500 among 100,000."""
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(100_000, 3))
+    y = rng.poisson(np.exp(-3.5 + X @ [0.5, -0.3, 0]))
+    for seed in range(8):
+        model = DPPoissonRegressor(epsilon=1, noise="simulated", random_state=seed)
+        hidden = re.compile("Noise hides much of the mean of the target|No target above zero")
+        assert any(hidden.search(text) for text in told(model, X[:1_000], y[:1_000]))
+        assert not any(hidden.search(text) for text in told(model, X, y))
+
+
 def of_pandas(frame):
     return frame, frame["cost"]
 

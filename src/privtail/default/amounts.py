@@ -26,6 +26,11 @@ NONE_DETECTED = (
     "reliable."
 )
 
+HIDDEN_MEAN = (
+    "Noise hides much of the mean of the target, so predictions may be off by a factor of two or "
+    "more. More rows or a larger epsilon would help."
+)
+
 TOO_LARGE = (
     "Some targets are larger than any prediction: predicted means are at most e^30 (1.07e13). "
     "Divide the target by a public number."
@@ -90,7 +95,8 @@ class StartAtMeanAmount:
         fit.domain = Multiple(domain=fit.domain, factor=size ** (given.power - 2))
         fit.dispersion = 1 / size if whole else amounts.dispersion(size, clip)
         fit.min_threshold = amounts.min_threshold(size, fit.tuning.clipped_fraction)
-        fit.notes = (NONE_DETECTED,) * (not amounts.positive)
+        hidden_mean = size < fit.tuning.sure * clip * deviation
+        fit.notes = (HIDDEN_MEAN,) * hidden_mean if amounts.positive else (NONE_DETECTED,)
         fit.notes += (TOO_LARGE,) * (math.log(top) > POISSON_MARGIN)
         fit.notes += (RATES,) * (whole and amounts.below_one)
         if not (whole or amounts.positive):

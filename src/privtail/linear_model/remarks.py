@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.algorithms.result import Result
-from privtail.default.amounts import NONE_DETECTED, TOO_LARGE
+from privtail.default.amounts import HIDDEN_MEAN, NONE_DETECTED, TOO_LARGE
 from privtail.default.finish import NARROWED, SUBTRACT
 from privtail.schema.encoding import Design
 from privtail.trusted.problem import Problem
@@ -53,8 +53,8 @@ def slopeless(result: Result, problem: Problem, multiplier: float) -> tuple[str,
 
 
 def unsized(result: Result) -> tuple[str, ...]:
-    """A warning where no amount above zero showed, or some are larger than any prediction."""
-    return tuple(note for note in (NONE_DETECTED, TOO_LARGE) if note in result.notes)
+    """A warning where noise hides the amounts, or some are larger than any prediction."""
+    return tuple(n for n in (NONE_DETECTED, HIDDEN_MEAN, TOO_LARGE) if n in result.notes)
 
 
 def narrowed(result: Result) -> tuple[str, ...]:
