@@ -180,18 +180,22 @@ def _evaluation(written: Mapping[str, Any], file: str) -> Content:
         )
     )
     labels = ", ".join(map(str, written["classes"] or ()))
-    persons = any(statement.max_rows is not None for statement in statements)
-    allowed = "noise and clipping, not for sampling" if persons else "noise and sampling"
     described = (
         *said,
         *([f"The labels are {labels}."] if labels else []),
-        f"Intervals of {100 * written['confidence']:g} % allow for {allowed}.",
+        f"Intervals of {100 * written['confidence']:g} % allow for {_allowed(*statements)}.",
         *meant,
     )
     notes = tuple(map(str, written["notes"]))
     return Content(
         "Quality of a model", described, rows, False, written["curves"], statements, notes, file
     )
+
+
+def _allowed(*statements: Statement) -> str:
+    """What intervals of scores allow for: rows of a person are not independent."""
+    persons = any(statement.max_rows is not None for statement in statements)
+    return "noise and clipping, not for sampling" if persons else "noise and sampling"
 
 
 def _comparison(written: Mapping[str, Any], file: str) -> Content:
@@ -201,13 +205,11 @@ def _comparison(written: Mapping[str, Any], file: str) -> Content:
     unclear = None in one.values() or one["low"] <= 0 <= one["high"]
     told = "Neither is shown to" if unclear else f"{written[written['better']]} does"
     losses = "absolute errors" if statement.label.endswith("numbers") else "log losses"
-    persons = statement.max_rows is not None
-    allowed = "noise and clipping, not for sampling" if persons else "noise and sampling"
     described = (
         f"Which of two models predicts {rows} better: {first}, or {second}.",
         f"{told} (one-sided p-value {written['p_value']:.2g}).",
         f"The value below is the mean difference of {losses}.",
-        f"Its interval of {100 * written['confidence']:g} % allows for {allowed}.",
+        f"Its interval of {100 * written['confidence']:g} % allows for {_allowed(statement)}.",
         "The models must not have been fitted to these rows. No file can show that.",
     )
     notes = (*statement.notes, *map(str, written["notes"]))
