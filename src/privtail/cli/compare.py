@@ -11,6 +11,7 @@ from privtail.cli.console import deliver, releasing, working
 from privtail.cli.held_out import Exposure, Target, held_out
 from privtail.cli.options import (
     Chance,
+    Confidence,
     Data,
     Output,
     Persons,
@@ -35,9 +36,7 @@ def compare(
     output: Output,
     target: Target = None,
     exposure: Exposure = None,
-    confidence: Annotated[
-        float, typer.Option(help="Confidence of the interval, between 0 and 1.")
-    ] = 0.95,
+    confidence: Confidence = 0.95,
     out: Annotated[
         Path | None,
         typer.Option(

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from privtail.cli.console import say, show_released
-from privtail.cli.options import Output
+from privtail.cli.options import Confidence, Output
 from privtail.errors import InvalidInput
 
 
@@ -20,9 +20,7 @@ from privtail.errors import InvalidInput
 class Findings:
     """How often intervals hold, and files for what an evaluation found."""
 
-    confidence: Annotated[
-        float, typer.Option(help="Confidence of the intervals, between 0 and 1.")
-    ] = 0.95
+    confidence: Confidence = 0.95
     out: Annotated[
         Path | None,
         typer.Option(

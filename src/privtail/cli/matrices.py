@@ -12,6 +12,7 @@ from privtail.cli.console import deliver, releasing
 from privtail.cli.numbers import numbers_of
 from privtail.cli.options import (
     Chance,
+    Confidence,
     Data,
     Numeric,
     Output,
@@ -32,7 +33,6 @@ Columns = Annotated[
         help="A column of numbers. Can be repeated.",
     ),
 ]
-Confidence = Annotated[float, typer.Option(help="Confidence of the intervals, between 0 and 1.")]
 Out = Annotated[
     Path | None,
     typer.Option(

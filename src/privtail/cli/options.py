@@ -40,6 +40,8 @@ Numeric = Annotated[
     ),
 ]
 
+Confidence = Annotated[float, typer.Option(help="Confidence of the intervals, between 0 and 1.")]
+
 Scratch = Annotated[
     Path | None,
     typer.Option(

@@ -11,6 +11,7 @@ from privtail.cli.console import deliver, releasing
 from privtail.cli.numbers import numbers_of
 from privtail.cli.options import (
     Chance,
+    Confidence,
     Data,
     Numeric,
     Output,
@@ -46,9 +47,7 @@ def quantile(
         ),
     ] = None,
     numeric: Numeric = None,
-    confidence: Annotated[
-        float, typer.Option(help="Confidence of the intervals, between 0 and 1.")
-    ] = 0.95,
+    confidence: Confidence = 0.95,
     out: Annotated[
         Path | None,
         typer.Option(
