@@ -17,6 +17,7 @@ from privtail.cli.options import (
     Persons,
     Promise,
     Written,
+    file_option,
 )
 from privtail.spelling import counted
 
@@ -39,11 +40,7 @@ def compare(
     confidence: Confidence = 0.95,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="Write the difference, its interval and their statement, as JSON.",
-        ),
+        file_option("Write the difference, its interval and their statement, as JSON."),
     ] = None,
 ) -> None:
     r"""Find out which of two models predicts held-out rows better.

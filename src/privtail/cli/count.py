@@ -17,6 +17,7 @@ from privtail.cli.options import (
     Persons,
     Promise,
     Written,
+    file_option,
 )
 from privtail.errors import InvalidInput
 from privtail.spelling import counted
@@ -44,11 +45,7 @@ def count(
     numeric: Numeric = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="Write the counts, their intervals and their statement, as JSON.",
-        ),
+        file_option("Write the counts, their intervals and their statement, as JSON."),
     ] = None,
 ) -> None:
     r"""Release a private count of rows, or of the rows of each category.

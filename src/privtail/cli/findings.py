@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from privtail.cli.console import say, show_released
-from privtail.cli.options import Confidence, Output
+from privtail.cli.options import Confidence, Output, file_option
 from privtail.errors import InvalidInput
 
 
@@ -23,19 +21,11 @@ class Findings:
     confidence: Confidence = 0.95
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="Write the numbers, curves and statements, as JSON.",
-        ),
+        file_option("Write the numbers, curves and statements, as JSON."),
     ] = None
     plot: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="Draw the curves of a model of two labels: a .png, .svg or .pdf.",
-        ),
+        file_option("Draw the curves of a model of two labels: a .png, .svg or .pdf."),
     ] = None
 
     def require_free(self, output: Output, *used: Path | str | None) -> None:

@@ -17,6 +17,7 @@ from privtail.cli.options import (
     Persons,
     Promise,
     Written,
+    file_option,
 )
 from privtail.errors import InvalidInput
 from privtail.spelling import counted
@@ -47,11 +48,7 @@ def histogram(
     numeric: Numeric = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="Write edges, counts, intervals and the statement, as JSON.",
-        ),
+        file_option("Write edges, counts, intervals and the statement, as JSON."),
     ] = None,
 ) -> None:
     r"""Release a private histogram of one column.

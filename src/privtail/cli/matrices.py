@@ -19,6 +19,7 @@ from privtail.cli.options import (
     Persons,
     Promise,
     Written,
+    file_option,
 )
 from privtail.spelling import counted
 
@@ -35,11 +36,7 @@ Columns = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        show_default=False,
-        help="Write the matrix, its intervals and their statement, as JSON.",
-    ),
+    file_option("Write the matrix, its intervals and their statement, as JSON."),
 ]
 
 

@@ -19,6 +19,7 @@ from privtail.cli.options import (
     Persons,
     Promise,
     Written,
+    file_option,
 )
 from privtail.errors import InvalidInput
 from privtail.spelling import counted, finite_or_none, with_interval
@@ -56,11 +57,7 @@ def mean(
     ] = "clipped",
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="Write the means and their statement, as JSON.",
-        ),
+        file_option("Write the means and their statement, as JSON."),
     ] = None,
 ) -> None:
     r"""Release private means of columns.

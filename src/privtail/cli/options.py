@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from privtail.trusted.files import TableFile
     from privtail.trusted.ledger import Ledger
 
+
+def file_option(text: str) -> Any:
+    """An option that names a file; the help says ``text``."""
+    return typer.Option(metavar="FILE", show_default=False, help=text)
+
+
 Data = Annotated[
     str,
     typer.Argument(
@@ -139,11 +145,9 @@ class Promise:
     ] = "replace_one"
     ledger: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="Ledger to charge; privtail budget starts one, and privtail plan charges nothing. "
-            "Without it nothing adds this cost to that of other commands.",
+        file_option(
+            "Ledger to charge; privtail budget starts one, and privtail plan charges nothing. "
+            "Without it nothing adds this cost to that of other commands."
         ),
     ] = None
 

@@ -18,6 +18,7 @@ from privtail.cli.options import (
     Persons,
     Promise,
     Written,
+    file_option,
 )
 from privtail.spelling import counted, finite_or_none
 
@@ -50,11 +51,7 @@ def quantile(
     confidence: Confidence = 0.95,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="Write the quantiles, their intervals and their statement, as JSON.",
-        ),
+        file_option("Write the quantiles, their intervals and their statement, as JSON."),
     ] = None,
 ) -> None:
     r"""Release private quantiles of columns, such as medians.

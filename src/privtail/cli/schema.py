@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import typer
 
-from privtail.cli.options import Numeric, Written
+from privtail.cli.options import Numeric, Written, file_option
 from privtail.errors import InvalidInput
 from privtail.json_files import Repeated, strictly
 from privtail.spelling import guess
@@ -94,11 +94,9 @@ class Declared:
     ] = None
     schema: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="JSON that says the same: target, classes, categories, numeric, drop, missing, "
-            "features, base_levels, decimal ...",
+        file_option(
+            "JSON that says the same: target, classes, categories, numeric, drop, missing, "
+            "features, base_levels, decimal ..."
         ),
     ] = None
 

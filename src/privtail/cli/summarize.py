@@ -18,6 +18,7 @@ from privtail.cli.options import (
     Persons,
     Promise,
     Written,
+    file_option,
 )
 from privtail.errors import InvalidInput
 from privtail.spelling import counted
@@ -42,11 +43,7 @@ def summarize(
     confidence: Confidence = 0.95,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="Write the numbers and their statement (.json), or these and a page (.html).",
-        ),
+        file_option("Write the numbers and their statement (.json), or these and a page (.html)."),
     ] = None,
 ) -> None:
     r"""Summarize every column of numbers: a private describe().

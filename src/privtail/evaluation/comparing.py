@@ -15,13 +15,11 @@ from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
 from privtail.errors import InvalidInput
 from privtail.evaluation.models import as_model, require_exposure
-from privtail.evaluation.numbers import PERSONS, ends_of
+from privtail.evaluation.numbers import HALF, PERSONS, ends_of
 from privtail.evaluation.result import Estimate
 from privtail.ledgers import interruptible
 from privtail.mean import mean_of
 from privtail.promised import Promised
-from privtail.robust_means import ClampedMean
-from privtail.spelling import finite_or_none
 from privtail.statement import Statement, state, unkept
 from privtail.trusted import row_errors
 from privtail.trusted.budget import Neighbours
@@ -31,7 +29,6 @@ from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.row_errors import LARGEST_LOSS, AnyModel
 from privtail.views import Row, numbers
 
-HALF = ClampedMean(0.5)
 DIFFERENCE = "difference of the mean losses, first less second"
 OPEN = (
     "Nothing bounds the difference on one side or both, because noise may hide rows in which the "
@@ -91,10 +88,8 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers for JSON: an end that is infinite is None."""
-        e = self.difference
-        ends = {"value": e.value, "low": finite_or_none(e.low), "high": finite_or_none(e.high)}
         return {
-            "difference": ends,
+            "difference": self.difference.to_dict(),
             "better": self.better,
             "p_value": self.p_value,
             "notes": list(self.notes),

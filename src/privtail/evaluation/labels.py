@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from privtail.calibration import calibrated
 from privtail.coefficients import normal_quantile
 from privtail.evaluation.curves import Bins, Noisy, chosen, curves_of, largest, refined
-from privtail.evaluation.numbers import PERSONS
+from privtail.evaluation.numbers import HALF, PERSONS
 from privtail.evaluation.result import Estimate, Evaluation
 from privtail.promised import Promised
-from privtail.robust_means import ClampedMean
 from privtail.statement import state
 from privtail.summaries.histograms import fewer, usable_rows
 from privtail.trusted import row_errors
@@ -42,9 +41,6 @@ GRID = np.concatenate([-AHEAD[::-1], [0.0], AHEAD])
 BINS = 21
 LARGEST_CONFUSION = 20
 """A table of true and predicted labels is counted for at most this many labels."""
-
-HALF = ClampedMean(0.5)
-"""The mean of columns that lie in [-1/2, 1/2]."""
 
 NO_LABEL = (
     "Nor does it if its label is none of the model's: compare the spelling. All numbers are those "

@@ -56,6 +56,10 @@ class Estimate:
         """Whether it is a number, and both ends are finite."""
         return all(map(math.isfinite, (self.value, self.low, self.high)))
 
+    def to_dict(self) -> dict[str, float | None]:
+        """Plain numbers for JSON; None where a number is not known or an end is infinite."""
+        return {name: finite_or_none(x) for name, x in asdict(self).items()}
+
     def __float__(self) -> float:
         return self.value
 
@@ -183,10 +187,7 @@ class Evaluation(Mapping[str, Estimate]):
         return {
             "n": self.n,
             "confidence": self.confidence,
-            "numbers": {
-                name: {key: finite_or_none(getattr(e, key)) for key in ("value", "low", "high")}
-                for name, e in self.numbers.items()
-            },
+            "numbers": {name: estimate.to_dict() for name, estimate in self.numbers.items()},
             "curves": None if self.curves is None else self.curves.to_dict(),
             "confusion": None if self.confusion is None else self.confusion.tolist(),
             "classes": None if self.classes is None else list(self.classes),

@@ -146,8 +146,7 @@ def private_mean(
     number of these rows is released first, for 2 % of the squared Gaussian-DP parameter (under
     zero-out 3 %). If it is below n by more than three deviations of its noise, the mean is that of
     these rows, and a note says so. Otherwise a row that does not count has the coarse centre as its
-    value; in a sparse
-    matrix, which cannot be centred, zero.
+    value; in a sparse matrix, which cannot be centred, zero.
 
     Histograms distinguish sizes from 2^-64 (5.4e-20) to 2^64 (1.8e19), and count smaller values as
     zeros. If only zeros are detected, the noise is that of a column whose values reach 1, and
