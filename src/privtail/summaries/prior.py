@@ -59,6 +59,9 @@ ALIKE_PROBABILITY = 0.2
 LEAST_CELL = 0.03
 """Cells of a profile that hold a smaller part of the values do not count in its summary."""
 
+LEAST_LOG_LIKELIHOOD = -200.0
+"""Smaller log-likelihoods are raised to this: products would be subnormal, which are slow."""
+
 _OCTAVES = (len(POWERS.edges) - 2) // 2
 _ZERO = _OCTAVES + 1
 _ABOVE = slice(_ZERO + 1, _ZERO + 1 + _OCTAVES)
@@ -236,6 +239,7 @@ def _likelihoods(counts: Doubles, std: Doubles, n: float) -> Doubles:
         norm = (1 - empty) ** 2 * (up**2 * norms[0] + (1 - up) ** 2 * norms[1])
         logs[:, k] = seen - (norm + empty**2 * precisions[_ZERO]) / 2
     logs -= logs.max(axis=(1, 2), keepdims=True)
+    np.maximum(logs, LEAST_LOG_LIKELIHOOD, out=logs)
     by_shape = np.exp(logs, out=logs).reshape(*logs.shape[:2], len(_LOCATIONS), len(WIDTHS))
     by_location = by_shape.transpose(0, 2, 3, 1)
     return np.asarray(by_location.reshape(len(counts), len(_LOCATIONS), len(_SHAPES)))
