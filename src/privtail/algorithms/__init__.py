@@ -27,17 +27,16 @@ from privtail.algorithms.truncated_sparse_regression import TruncatedSparseRegre
 
 
 class Row(NamedTuple):
-    """One published box.
+    """One published algorithm.
 
     Attributes
     ----------
-    name : how people call it on a command line.
-    paper, box : where it was published.
+    name : what the command line and ``algorithm=`` call it.
+    paper, box : where it was published: the paper, and the name of the algorithm there.
     algorithm : the class that runs it.
-    must_know : what its user has to know of the data for accuracy; privacy needs nothing.
+    must_know : what its user has to know about the data for accuracy; privacy needs nothing.
     cost : what it releases.
-    privacy : the notion in which that is added up. All rows are proved for both neighbour
-        relations.
+    privacy : how the cost is added up. It is proved for both neighbour relations.
     """
 
     name: str

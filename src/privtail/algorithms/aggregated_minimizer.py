@@ -29,9 +29,9 @@ Doubles = NDArray[np.float64]
 LARGEST = 0.5
 """The largest smoothness that is suggested.
 
-A stretch of the noise costs about (e^(2 beta) - 1)(d + log(2/delta)). The paper's beta leaves
-2 beta (d + log(2/delta)) for it, half of epsilon. For a large beta that is too little, and above
-.63 even the whole epsilon is: then no amount of noise meets the budget.
+Noise that is stretched by e^beta costs about (e^(2 beta) - 1)(d + log(2/delta)). The paper's beta
+leaves half of epsilon, 2 beta (d + log(2/delta)), for this cost. For a large beta that is too
+little. Above .63 even the whole epsilon is too little: no amount of noise meets the budget.
 """
 
 
@@ -45,8 +45,9 @@ class AggregatedMinimizer(Checked):
     """Heavy-tailed private stochastic convex optimization from many small minimizers.
 
     Wang, Xiao, Devadas, Xu, "On differentially private stochastic convex optimization with
-    heavy-tailed data", ICML 2020, Algorithm 1 (Nissim, Raskhodnikova, Smith 2007) with f the
-    minimizer of the empirical risk of theorem 2. `smooth.questions.aggregate` takes any other f.
+    heavy-tailed data", ICML 2020, Algorithm 1 (Nissim, Raskhodnikova, Smith 2007). Its function f
+    is the minimizer of the empirical risk, as in theorem 2. `smooth.questions.aggregate` takes any
+    f.
 
     ============  =====================  =======================================================
     paper         here                   meaning
@@ -56,12 +57,12 @@ class AggregatedMinimizer(Checked):
     beta          ``smoothness``         epsilon/(4 (d + log(2/delta))) in line 1
     gamma         1/multiplier           line 1; here from the accountant
     delta         ``delta``              additive term of the guarantee
-    f             ``iterations``         of proximal gradient descent on a subset
+    f             ``iterations``         steps of proximal gradient descent on a subset
     s             1                      subsets that a row is in
     ============  =====================  =======================================================
 
-    **Privacy.** One point whose noise follows a smooth sensitivity: (epsilon, delta)-DP, exact
-    curves for the moved and the stretched Gaussian. Both neighbour relations.
+    **Privacy.** One point whose noise follows a smooth sensitivity: (epsilon, delta)-DP. Both steps
+    of its proof, moving and stretching a Gaussian, have exact curves. Both neighbour relations.
 
     **Utility.** Theorem 2: excess risk O~((curvature/strong convexity)^2 d^3/(n eps^4)) times the
     least risk, for n of order d^2/eps^2 times the size that theorem 1's (1) asks of a subset. Here
@@ -81,7 +82,7 @@ class AggregatedMinimizer(Checked):
     radius : float
         Radius of the ball that minimizers are forced into, above 0.
     smoothness : float
-        Factor by which the smooth sensitivity falls with the distance, above 0.
+        beta, in (0, 1): one record changes the smooth sensitivity by a factor of at most e^beta.
     delta : float
         Additive term of the guarantee, in (0, 1).
     iterations : int, default=100
@@ -115,10 +116,11 @@ class AggregatedMinimizer(Checked):
     @classmethod
     @preset
     def from_theory(cls, n: int, d: int, budget: Budget, *, radius: float) -> Self:
-        """Line 1's smoothness, and parts enough for it to take Lambda to a hundredth of itself.
+        """Line 1's smoothness, and enough parts that Lambda counts for a hundredth of itself.
 
-        Half of m parts lie beyond the centre, and every one of them takes e^-beta in one dimension,
-        e^(-beta/2) in more. ``d`` counts the entries of w, an intercept included.
+        In the smooth sensitivity Lambda stands where about half of the m parts are replaced. Each
+        of these parts gives a factor e^-beta in one dimension, and e^(-beta/2) in more. ``d``
+        counts the entries of w, an intercept included.
 
         Raises
         ------
@@ -142,7 +144,7 @@ class AggregatedMinimizer(Checked):
         return cls(blocks=blocks, radius=radius, smoothness=smoothness, delta=budget.delta)
 
     def mechanism(self, multiplier: float) -> SampleAndAggregate:
-        """Lines 4-6; ``multiplier`` is 1/gamma."""
+        """What lines 4 to 6 do; ``multiplier`` is 1/gamma."""
         from privtail.trusted.smooth.aggregate import SampleAndAggregate
 
         return SampleAndAggregate(
@@ -168,7 +170,7 @@ class AggregatedMinimizer(Checked):
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
-        """The box; A(D). Parts whose minimizer cannot be used say ``start``."""
+        """The algorithm as printed; returns A(D). Where a minimizer fails, ``start`` counts."""
         from privtail.trusted.smooth.questions import aggregate
 
         require(domain, *self.needs, needed_by="AggregatedMinimizer")

@@ -1,4 +1,4 @@
-"""Presets by theorems for (epsilon, delta): what they ask of a budget."""
+"""What presets from theorems on (epsilon, delta) ask of a budget."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from privtail.trusted.budget import Budget
 
 
 def require_approximate(budget: Budget, needed_by: str) -> None:
-    """Refuse budgets for which a theorem's log(1/delta) and epsilon mean nothing.
+    """Refuse a budget with an infinite epsilon or delta 0, which the theorem does not cover.
 
     Raises
     ------

@@ -30,11 +30,12 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class BoostedAdaSSP(Checked):
-    """AdaSSP (Wang 2018) that is fitted again and again to clipped residuals.
+    """Least squares from one noisy matrix of second moments and many noisy gradients.
 
     Tang, Aydore, Kearns, Rho, Roth, Wang, Wang, Wu, "Improved differentially private regression via
     gradient boosting", SaTML 2024 (arXiv 2303.03451): Algorithm 1, after the code of its authors
-    and that of Google Research.
+    and that of Google Research. It fits AdaSSP (Wang 2018) again in every round, to clipped
+    residuals. The second moments are released once and serve all rounds.
 
     ============  =====================  ====================================
     paper         here                   meaning
@@ -43,7 +44,7 @@ class BoostedAdaSSP(Checked):
     tau           ``radius``             bound of the norm of a row
     1             ``threshold``          bound of a residual
     lambda        ridge                  what noise may have taken from the least eigenvalue
-    Gamma         inverse                of the noisy second moments and the ridge
+    Gamma         inverse                inverse of the noisy second moments plus the ridge
     ============  =====================  ====================================
 
     **Privacy.** One Gaussian release of second moments, whose l2 diameter is sqrt(2) radius^2 / n,
@@ -51,8 +52,8 @@ class BoostedAdaSSP(Checked):
     replace-one all releases have the same part of the budget, as in the authors' code.
 
     **Utility.** Only code was at hand, so no theorem is quoted. For rows within ``radius`` it
-    minimizes the Huber loss of the threshold ``threshold``; without a bound that binds, least
-    squares.
+    minimizes the Huber loss with this ``threshold``. That is least squares if no residual exceeds
+    it.
 
     **Deviations from the paper.** The least eigenvalue is that of the noisy moments, which costs
     nothing. Residuals are of whole rows, and the core bounds the norm of row times clipped residual
@@ -146,7 +147,7 @@ class BoostedAdaSSP(Checked):
         return Result(w, self.steps, multiplier)
 
     def _noise(self, multiplier: float) -> GaussianNoise:
-        """The noise of the moments: they cost as much as a round, whose diameter is 2 radii."""
+        """The noise of the moments: it makes them cost as much as one round under replace-one."""
         return GaussianNoise(multiplier / math.sqrt(2))
 
     def _inverse(self, moments: Doubles, std: float) -> Doubles:

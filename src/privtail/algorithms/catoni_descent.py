@@ -46,21 +46,21 @@ class CatoniDescent(Checked):
                   curvature              line 1's)
     ============  =====================  =============================================
 
-    **Privacy.** One Gaussian release per step of a vector whose l2 diameter is
-    2 scale c_beta sqrt(D)/n (theorem 7 with 4 sqrt 2/3 for 2 c_beta); exact Gaussian composition.
+    **Privacy.** One Gaussian release per step of a vector of D numbers, the entries of w. Its l2
+    diameter is 2 scale c_beta sqrt(D)/n, where c_beta bounds the smoothed influence function
+    (`SmoothedCatoniMean`); theorem 7 has 2 sqrt 2/3 for c_beta. Exact Gaussian composition.
 
     **Utility.** Theorem 7: excess risk O~(d^2 log(1/delta)/(n eps^2)) if strongly convex (its proof
     is disputed, see docs/mathematics.md#disputed-proofs); theorem 8: O~(d^(2/3)/(n eps^2)^(1/3)) if
     convex.
 
-    **Deviations from the paper.** The printed polynomial form of (10) leaves its bound for large
-    gradients in floating point; the influence function is evaluated stably and forced onto its
+    **Deviations from the paper.** In floating point the printed polynomial form of (10) exceeds its
+    bound for large gradients; here the influence function is evaluated stably and forced onto its
     range. Sensitivity uses c_beta instead of 2 sqrt 2/3. Noise comes from the exact accountant
     instead of the zCDP formula of lines 1 and 4. ``scale`` is free; `from_theory` offers the
     paper's. With ``PoissonBatches`` (``batch`` in `from_theory`) this is the stochastic variant of
-    the paper's experiments, which theorem 7 does not cover; the accountant's privacy loss
-    distributions do. A regularizer (their ridge) enters by its prox, which for a set is the
-    projection of line 5.
+    the paper's experiments. Theorem 7 does not cover it; here privacy loss distributions do. A
+    regularizer (their ridge) enters by its prox, which for a set is the projection of line 5.
 
     Parameters
     ----------
@@ -111,14 +111,14 @@ class CatoniDescent(Checked):
         scale: Literal["private", "paper"] = "private",
         batch: int | None = None,
     ) -> Self:
-        """Parameters of theorem 7 (``strong_convexity`` given) or theorem 8, constants of O() at 1.
+        """Parameters of theorem 7 (``strong_convexity`` given) or 8, constants of O() set to 1.
 
         ``d`` counts the entries of w, an intercept included; ``distance`` is |w^0 - w*|.
         ``scale="paper"`` is line 1's s = sqrt(n v / (2 log(1/delta'))), tuned for the non-private
         error; ``"private"`` balances the bias v (1 + 1/beta) / (2 s) against the noise, which is
         linear in s (docs/mathematics.md#catoni). ``batch`` gives the stochastic variant of the
-        experiments: Poisson batches with this expected number of records. In the limit of many
-        steps their noise is that of as many full gradients, so the private balance is the same.
+        experiments: Poisson batches with this expected number of records. With many steps they need
+        about the noise of as many full gradients, so the private balance is the same.
         """
         require_approximate(budget, "CatoniDescent.from_theory")
         log_failure = math.log(1 / failure_probability)
@@ -181,7 +181,7 @@ class CatoniDescent(Checked):
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
-        """The loop of the box; w^T."""
+        """The loop as printed; returns w^T."""
         require(domain, *self.needs, needed_by="CatoniDescent")
         w = starting_point(curator.problem, start)
         for batch in curator.rounds(self.sampling, self.steps, map):  # line 2

@@ -31,7 +31,7 @@ class CoinPress:
     ============  =====================  =======================================================
     t, rho_i      ``shares``             parts of the budget of the steps
     c, r          0, ``radius`` sqrt(d)  ball that holds the mean at first
-    gamma         reach                  how far beyond the mean a record is seen
+    gamma         reach                  distance from the mean up to which a record is not clipped
     ============  =====================  =======================================================
 
     **Privacy.** One Gaussian release per step; together they cost what one release of noise

@@ -27,11 +27,11 @@ from privtail.trusted.sampling import Everyone
 
 @dataclass(frozen=True, kw_only=True)
 class FrankWolfe(Checked):
-    """DP-FW-L2 for non-convex losses on a bounded, centrally symmetric convex set.
+    """DP-FW-L2: Frank-Wolfe with noisy gradients, on a bounded symmetric convex set.
 
     Wang & Xu, "Differentially private empirical risk minimization with smooth non-convex loss
-    functions: a non-stationary view", AAAI 2019, Algorithm 2. Minimizes F(w) over C, as far as
-    its `frank_wolfe_gap` tells.
+    functions: a non-stationary view", AAAI 2019, Algorithm 2. Minimizes F(w) over C. F need not be
+    convex: the aim is a point with a small `frank_wolfe_gap`.
 
     ============  =====================  ====================================
     paper         here                   meaning
@@ -44,21 +44,20 @@ class FrankWolfe(Checked):
 
     **Privacy.** T - 1 Gaussian releases with l2 diameter 2 threshold / n; exact composition.
 
-    **Utility.** Theorem 4: the expected Frank-Wolfe gap of the returned iterate is
-    O(|C|_2 ((|C|_2^2 + G_C^2) log(1/delta))^(1/4) / sqrt(n eps)) for a G-Lipschitz, L-smooth loss
-    with G = L = 1: the width of C in place of the dimension.
+    **Utility.** Theorem 4: the expected Frank-Wolfe gap of the returned iterate is O(|C|_2
+    ((|C|_2^2 + G_C^2) log(1/delta))^(1/4) / sqrt(n eps)) for a G-Lipschitz, L-smooth loss with G =
+    L = 1. The width of C takes the place of the dimension.
 
     **Deviations from the paper.** Noise comes from the accountant: theorem 1 leaves its constant
     open, and line 3 of Algorithm 1, which it may be taken from, prints rho^2 for rho and L for G.
-    Gradients are clipped instead of assumed bounded. The gradient is taken at x_t, where the box
-    prints x. Theorem 4 prints |C|_2 for |C|_2^2 in the step size. x_(T+1) is never used, so T - 1
-    releases suffice. The start is projected onto C. There is no intercept: it is free, and C is
-    bounded.
+    Gradients are clipped instead of assumed bounded. The gradient is taken at x_t; the paper prints
+    x. Theorem 4 prints |C|_2 for |C|_2^2 in the step size. x_(T+1) is never used, so T - 1 releases
+    suffice. The start is projected onto C. There is no intercept: it is free, and C is bounded.
 
     Parameters
     ----------
     steps : int
-        Number of iterations, at least 1.
+        Number of iterates x_1 ... x_T, at least 1. One gradient fewer is released.
     step_size : float
         Weight of the new vertex, in (0, 1].
     threshold : float
@@ -90,7 +89,10 @@ class FrankWolfe(Checked):
     def from_theory(
         cls, n: int, budget: Budget, *, lipschitz: float, norm: float, width: float
     ) -> Self:
-        """Theorem 4, its O() at 1. ``width`` is sqrt(2 log(2 d)) radius for an l1 ball."""
+        """Theorem 4, the constant of its O() set to 1.
+
+        ``width`` is sqrt(2 log(2 d)) radius for an l1 ball.
+        """
         require_approximate(budget, "FrankWolfe.from_theory")
         spread = (norm**2 + width**2) * math.log(1 / budget.delta)
         size = n * budget.epsilon
@@ -113,7 +115,7 @@ class FrankWolfe(Checked):
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
-        """The loop of the box; x_R for a uniform R."""
+        """The loop as printed; returns x_R for a uniform R."""
         known = require(domain, *self.needs, needed_by="FrankWolfe")
         iterates = [known.project(starting_point(curator.problem, start))]
         for batch in curator.rounds(Everyone(), self.steps - 1, map):

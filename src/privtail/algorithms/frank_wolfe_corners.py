@@ -28,11 +28,11 @@ from privtail.trusted.sensitivity import Sensitivity
 
 @dataclass(frozen=True, kw_only=True)
 class FrankWolfeCorners(Checked):
-    """DP-FW-L1 for non-convex losses on an l1 ball or a simplex.
+    """DP-FW-L1: Frank-Wolfe that selects a corner by a noisy maximum, on an l1 ball or a simplex.
 
     Wang & Xu, "Differentially private empirical risk minimization with smooth non-convex loss
-    functions: a non-stationary view", AAAI 2019, Algorithm 4. Minimizes F(w) over the convex hull
-    of a finite set A.
+    functions: a non-stationary view", AAAI 2019, Algorithm 4. Minimizes F(w), which need not be
+    convex, over the convex hull of a finite set A.
 
     ============  =====================  ====================================
     paper         here                   meaning
@@ -50,21 +50,21 @@ class FrankWolfeCorners(Checked):
     scores -<v, g>, which one record moves by at most |C|_1 2 threshold / n each; zCDP composition
     of bounded-range mechanisms, or basic composition for delta = 0.
 
-    **Utility.** Theorem 6: with probability 1 - eta the expected Frank-Wolfe gap is
-    O(|C|_1 log(1/delta)^(1/4) sqrt(log(n |A| / eta)) / sqrt(n eps)) for an l1-Lipschitz, L-smooth
-    loss with G = L = 1: the logarithm of the dimension.
+    **Utility.** Theorem 6: with probability 1 - eta the expected Frank-Wolfe gap is O(|C|_1
+    log(1/delta)^(1/4) sqrt(log(n |A| / eta)) / sqrt(n eps)) for an l1-Lipschitz, L-smooth loss with
+    G = L = 1. The dimension enters by its logarithm.
 
-    **Deviations from the paper.** The text of line 2 at hand is cut off behind "where"; the score
-    above is the one its privacy needs. Advanced composition (lemma 1) is replaced by that of
-    bounded-range mechanisms, which needs a quarter of the noise or less. Definition 2 bounds an
-    l1-Lipschitz loss with an l2 norm, a misprint. Gradients are clamped instead of assumed
-    bounded. x_(T+1) is never used, so T - 1 releases suffice. The start is projected onto C. Of
-    finite sets A those whose points lie on the axes at one distance are served.
+    **Deviations from the paper.** In the text at hand line 2 ends after "where"; its privacy needs
+    the score above. Advanced composition (lemma 1) is replaced by that of bounded-range mechanisms,
+    which needs a quarter of the noise or less. Definition 2 bounds an l1-Lipschitz loss with an l2
+    norm, a misprint. Gradients are clamped instead of assumed bounded. x_(T+1) is never used, so
+    T - 1 releases suffice. The start is projected onto C. The points of A must lie on the axes, all
+    at one distance from 0.
 
     Parameters
     ----------
     steps : int
-        Number of iterations, at least 1.
+        Number of iterates x_1 ... x_T, at least 1. One corner fewer is released.
     step_size : float
         Weight of the new corner, in (0, 1].
     threshold : float
@@ -97,7 +97,7 @@ class FrankWolfeCorners(Checked):
         cls, n: int, d: int, budget: Budget, *, lipschitz: float, norm: float,
         failure_probability: float = 0.05,
     ) -> Self:  # fmt: skip
-        """Theorem 6 with |A| = 2 d, its O() at 1."""
+        """Theorem 6 with |A| = 2 d, the constant of its O() set to 1."""
         require_approximate(budget, "FrankWolfeCorners.from_theory")
         logs = math.log(2 * d * n / failure_probability) * math.sqrt(math.log(1 / budget.delta))
         steps = max(2, math.ceil(n * budget.epsilon / logs))
@@ -118,7 +118,7 @@ class FrankWolfeCorners(Checked):
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
-        """The loop of the box; x_R for a uniform R."""
+        """The loop as printed; returns x_R for a uniform R."""
         known = require(domain, *self.needs, needed_by="FrankWolfeCorners")
         iterates = [known.project(starting_point(curator.problem, start))]
         for batch in curator.rounds(Everyone(), self.steps - 1, map):  # line 1

@@ -25,11 +25,11 @@ from privtail.trusted.sampling import DisjointParts
 
 @dataclass(frozen=True, kw_only=True)
 class HeavyTailedFrankWolfe(Checked):
-    """Private stochastic optimization over an l1 ball or a simplex with second moments only.
+    """HTDP-FW: Frank-Wolfe on disjoint parts with smoothed Catoni gradients.
 
     Hu, Ni, Xiao, Wang, "High dimensional differentially private stochastic optimization with
-    heavy-tailed data", PODS 2022 (arXiv 2107.11136), HTDP-FW. Minimizes the population risk over
-    a polytope when every coordinate of the gradient has second moment at most tau.
+    heavy-tailed data", PODS 2022 (arXiv 2107.11136), HTDP-FW. Minimizes the population risk over an
+    l1 ball or a simplex when every coordinate of the gradient has second moment at most tau.
 
     ============  =====================  =============================================
     paper         here                   meaning
@@ -44,16 +44,17 @@ class HeavyTailedFrankWolfe(Checked):
     ============  =====================  =============================================
 
     **Privacy.** One exponential mechanism per part, of the scores -<v, g>, which one record moves
-    by at most |V|_1 2 s c_beta / m each, m = n/T; the parts do not compose. Pure epsilon where
-    delta = 0.
+    by at most |V|_1 2 s c_beta / m each, m = n/T, where c_beta bounds the smoothed influence
+    function (`SmoothedCatoniMean`). A record is in one part, so all parts together cost what one of
+    them costs. This is pure epsilon if delta = 0.
 
     **Utility.** Excess risk O~(log(d) / (n eps)^(1/3)) for a smooth convex loss.
 
-    **Deviations from the paper.** Its text was not at hand: the box is that of public code and of
-    docs/mathematics.md#boxes-not-at-hand, and the O() of `from_theory` are recalled. c_beta
-    replaces 2 sqrt 2/3, and the correction term of that public code, which is not bounded, is
-    replaced by the stable form of `SmoothedCatoniMean`. Parts are dealt by row id instead of
-    position. The start is projected onto the domain.
+    **Deviations from the paper.** Its text was not at hand. The algorithm is that of public code
+    (docs/mathematics.md#boxes-not-at-hand); the O() in `from_theory` are recalled from memory.
+    c_beta replaces 2 sqrt 2/3. The correction term of the public code is not bounded; here it has
+    the stable form of `SmoothedCatoniMean`. Parts are dealt by row id instead of position. The
+    start is projected onto the domain.
 
     Parameters
     ----------
@@ -95,7 +96,7 @@ class HeavyTailedFrankWolfe(Checked):
         cls, n: int, d: int, budget: Budget, *, second_moment: float,
         failure_probability: float = 0.05,
     ) -> Self:  # fmt: skip
-        """T = (n eps)^(1/3), s = sqrt(n eps tau / (T log(2 d^2 T / zeta))), their O~() at 1."""
+        """T = (n eps)^(1/3), s = sqrt(n eps tau / (T log(2 d^2 T / zeta))), constants set to 1."""
         if not budget.private:
             raise InvalidInput("HeavyTailedFrankWolfe.from_theory needs a finite epsilon.")
         steps = min(n, max(1, math.ceil((n * budget.epsilon) ** (1 / 3))))
@@ -123,7 +124,7 @@ class HeavyTailedFrankWolfe(Checked):
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
-        """The loop of the box; w_T."""
+        """The loop as printed; returns w_T."""
         known = require(domain, *self.needs, needed_by="HeavyTailedFrankWolfe")
         w = known.project(starting_point(curator.problem, start))
         for t, batch in enumerate(curator.rounds(self.sampling, self.steps, map), 1):

@@ -11,9 +11,10 @@ def truncation_threshold(
     n: int, epsilon: float, delta: float, *, moment: float, order: float = 1.0,
     failure_probability: float = 0.05,
 ) -> float:  # fmt: skip
-    """B of T22 Algorithm 1 for data whose (1 + order)-th raw moment is at most ``moment``.
+    """B of Tao et al. 2022, Algorithm 1.
 
-    B = (u n eps / (log(1/xi) sqrt(log(1.25/delta))))^(1/(1 + v)).
+    For data whose (1 + order)-th raw moment is at most ``moment``: B = (u n eps / (log(1/xi)
+    sqrt(log(1.25/delta))))^(1/(1 + v)).
     """
     denominator = math.log(1 / failure_probability) * math.sqrt(math.log(1.25 / delta))
     return float((moment * n * epsilon / denominator) ** (1 / (1 + order)))
@@ -23,10 +24,11 @@ def median_of_means_threshold(
     n: int, d: int, epsilon: float, delta: float, *, moment: float, order: float = 1.0,
     failure_probability: float = 0.05,
 ) -> tuple[float, int]:  # fmt: skip
-    """Threshold tau and groups m of T22 Algorithm 3 for (1 + order)-th moments <= ``moment``.
+    """Threshold tau and groups m of Tao et al. 2022, Algorithm 3.
 
-    m = 4 log(2 d/xi), and the tau that balances the two terms of theorem 3 that depend on it:
-    u/tau^v = tau (sqrt(d) + sqrt(log(1/xi))) log(d/xi) sqrt(log(1/delta))/(eps n).
+    For (1 + order)-th moments of at most ``moment``: m = 4 log(2 d/xi), and the tau that balances
+    the two terms of theorem 3 that depend on it: u/tau^v = tau (sqrt(d) + sqrt(log(1/xi)))
+    log(d/xi) sqrt(log(1/delta))/(eps n).
     """
     xi = failure_probability
     noise = (math.sqrt(d) + math.sqrt(math.log(1 / xi))) * math.log(d / xi)

@@ -47,17 +47,17 @@ class MedianOfMeansDescent(Checked):
                   curvature
     ============  =====================  ====================================================
 
-    **Privacy.** One Gaussian release per step with l2 diameter 2 tau m sqrt(d)/n; on disjoint
-    parts the parts do not compose.
+    **Privacy.** One Gaussian release per step with l2 diameter 2 tau m sqrt(d)/n. With disjoint
+    parts a record is in one of them, so all together cost what one of them costs.
 
     **Utility.** Excess risk O~(d^((1+4v)/(2+2v)) (eps n)^(-v/(1+v))) if convex (theorem 6, first
     term) and O~(d^((1+2v)/(1+v)) (eps n)^(-2v/(1+v))) if strongly convex (theorem 7).
 
     **Deviations from the paper.** Line 8 passes X instead of X_t, which is not private on the
     strongly convex branch: here X_t and its size. Line 7 of Algorithm 3 sums over all records
-    instead of the group; its groups are dealt by row id here, with the public divisor
-    |X_t|/m. Advanced composition of line 3 is replaced by exact composition. Theorem 7 does not
-    say what its G is: 1/n here. A regularizer enters by its prox, which for a set is the
+    instead of the group; its groups are dealt by row id here, with the public divisor |X_t|/m.
+    Advanced composition of line 3 is replaced by exact composition. Theorem 7 has a number G in its
+    T and does not define it; here G = 1/n. A regularizer enters by its prox, which for a set is the
     projection of line 9.
 
     Parameters
@@ -112,8 +112,9 @@ class MedianOfMeansDescent(Checked):
     ) -> Self:
         """Theorem 6 (convex), or theorem 7 when ``strong_convexity`` is given.
 
-        ``steps`` is capped at ``most_steps``, since theorem 6's T grows like n^(2v/(1+v)), and on
-        disjoint parts so that a group expects a record. Theorem 6 does not use ``moment``.
+        ``steps`` is at most ``most_steps``, since theorem 6's T grows like n^(2v/(1+v)). On
+        disjoint parts it is also so small that a group has a record on average. Theorem 6 does not
+        use ``moment``.
         """
         require_approximate(budget, "MedianOfMeansDescent.from_theory")
         blocks = max(1, round(4 * math.log(2 * d / failure_probability)))
@@ -146,7 +147,7 @@ class MedianOfMeansDescent(Checked):
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
-        """The loop of the box; the last iterate on disjoint parts, else the average."""
+        """The loop as printed; returns the last iterate on disjoint parts, else the average."""
         require(domain, *self.needs, needed_by="MedianOfMeansDescent")
         w = starting_point(curator.problem, start)
         total = np.zeros_like(w)

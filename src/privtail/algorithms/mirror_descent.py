@@ -28,10 +28,11 @@ from privtail.trusted.sampling import Everyone
 
 @dataclass(frozen=True, kw_only=True)
 class MirrorDescent(Checked):
-    """DP-PMD for non-convex losses with a regularizer on a bounded, symmetric convex set.
+    """DP-PMD: mirror descent with noisy gradients, with a regularizer on a bounded convex set.
 
     Wang & Xu, "Differentially private empirical risk minimization with smooth non-convex loss
-    functions: a non-stationary view", AAAI 2019, Algorithm 3. Minimizes F(w) + r(w) over C.
+    functions: a non-stationary view", AAAI 2019, Algorithm 3. Minimizes F(w) + r(w) over C. F need
+    not be convex; C has to be symmetric.
 
     ============  =====================  ====================================
     paper         here                   meaning
@@ -49,15 +50,15 @@ class MirrorDescent(Checked):
     iterate is O(|C|_2^(3/2) ((|C|_2^2 + G_C^2) log(1/delta))^(1/4) / sqrt(n eps)) for a
     G-Lipschitz, L-smooth loss and a V of modulus 1 in the norm whose unit ball is C.
 
-    **Deviations from the paper.** Noise: see `FrankWolfe`. Gradients are clipped instead of
-    assumed bounded. The box prints V(u, x) for V(u, x_k), and the definition before it 1/2 for
+    **Deviations from the paper.** Noise: see `FrankWolfe`. Gradients are clipped instead of assumed
+    bounded. The algorithm prints V(u, x) for V(u, x_k), and the definition before it has 1/2 for
     1/gamma. x_(T+1) is never used, so T - 1 releases suffice. The start is projected onto C. A
     simplex is not centrally symmetric; theorem 5 does not speak of it.
 
     Parameters
     ----------
     steps : int
-        Number of iterations, at least 1.
+        Number of iterates x_1 ... x_T, at least 1. One gradient fewer is released.
     step_size : float
         Step size, above 0, in your units.
     threshold : float
@@ -92,7 +93,10 @@ class MirrorDescent(Checked):
         cls, n: int, budget: Budget, *, curvature: float, lipschitz: float, norm: float,
         width: float, geometry: Geometry,
     ) -> Self:  # fmt: skip
-        """Theorem 5, its O() at 1. ``width`` is sqrt(2 log(2 d)) radius for an l1 ball."""
+        """Theorem 5, the constant of its O() set to 1.
+
+        ``width`` is sqrt(2 log(2 d)) radius for an l1 ball.
+        """
         require_approximate(budget, "MirrorDescent.from_theory")
         spread = (norm**2 + width**2) * math.log(1 / budget.delta)
         steps = n * budget.epsilon * norm / math.sqrt(spread)
@@ -120,7 +124,7 @@ class MirrorDescent(Checked):
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
-        """The loop of the box; x_R for a uniform R."""
+        """The loop as printed; returns x_R for a uniform R."""
         require(domain, *self.needs, needed_by="MirrorDescent")
         self.geometry.check(domain)
         iterates = [domain.prox(starting_point(curator.problem, start), 0.0)]

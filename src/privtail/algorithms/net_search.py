@@ -44,7 +44,7 @@ class NetSearch(Checked):
     zeta-net      ``points``             most candidates: the finest lattice up to three
                                          dimensions, random points above
     iota          ``scale``              of the residual in psi
-    theta         ``order``              moments that features have
+    theta         ``order``              order of the moments that features have
     psi           `LogTruncatedLoss`     truncation function (6) and (16)
     tau           moment                 (E |x|_2^theta)^(1/theta), or that of every coordinate
     Delta         diameter               of the set
@@ -63,14 +63,14 @@ class NetSearch(Checked):
     **The price of a net.** A lattice of N points leaves a distance of about |set|/N^(1/d). Random
     points leave, to an inner point of a ball of radius R and with probability 1 - eta, R
     (log(1/eta)/N)^(1/d): .35 R for 1e5 points in ten dimensions at eta = .05, up to twice that at
-    the border. The risk grows by tau times that distance. A 1/n-net has (3 Delta n)^d points; what
-    needs more than `MOST_GIGABYTES` or `MOST_HOURS` is refused.
+    the border. The risk grows by tau times that distance. A 1/n-net has (3 Delta n)^d points. A
+    search that needs more than `MOST_GIGABYTES` or `MOST_HOURS` is refused.
 
     **Deviations from the paper.** The printed exponent has no 2, and is exactly 2 eps-DP; its
     sensitivity is given as 2 log(theta)/(n iota) in one place and half of it, which is right, in
     another. psi is read from a table, within 1e-6. Theorem 2 prints the exponent (theta - 1)/theta
     in iota for moments of coordinates, where 1/theta balances its terms. There is no intercept: add
-    a constant feature. The start plays no part.
+    a constant feature. A start is ignored.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class NetSearch(Checked):
     scale : float
         Where residuals are truncated, in one over the units of the target; above 0.
     order : float, default=2.0
-        How many moments features have, in (1, 2].
+        Order of the moments that features have, in (1, 2].
 
     Raises
     ------
@@ -114,7 +114,7 @@ class NetSearch(Checked):
         moment_of: Literal["norm", "coordinates"] = "norm", diameter: float = 2.0,
         spacing: float | None = None, failure_probability: float = 0.05,
     ) -> Self:  # fmt: skip
-        """Theorems 1 and 2, their O() at 1; ``spacing`` is zeta, 1/n if None.
+        """Theorems 1 and 2, constants of O() set to 1; ``spacing`` is zeta, 1/n if None.
 
         iota = (d log(n) log(1/eta) / (n eps))^(1/theta) / tau, without d for ``"coordinates"``.
 
@@ -165,7 +165,7 @@ class NetSearch(Checked):
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
-        """The two lines of the box."""
+        """The two lines as printed."""
         require(domain, *self.needs, needed_by="NetSearch")
         self.takes(loss, curator.problem)
         net = self._net(curator, domain)  # line 1

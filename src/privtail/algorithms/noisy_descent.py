@@ -26,10 +26,10 @@ from privtail.trusted.sampling import Everyone
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyDescent(Checked):
-    """DP-GD for smooth non-convex losses without constraint: a baseline of W19's figure 4.
+    """DP-GD: noisy gradient descent for smooth losses, which need not be convex.
 
     Wang, Ye, Xu, "Differentially private empirical risk minimization revisited: faster and more
-    general", NeurIPS 2017.
+    general", NeurIPS 2017. Wang and Xu (AAAI 2019) compare with it in their figure 4.
 
     ============  =====================  ====================================
     paper         here                   meaning
@@ -37,7 +37,7 @@ class NoisyDescent(Checked):
     T             ``steps``              iterations
     eta           ``step_size``          1/L, L the smoothness
     G             ``threshold``          Lipschitz constant; here an enforced clipping radius
-    c             constant               of the noise, which the paper leaves open
+    c             constant               factor of the noise variance; the paper leaves it open
     ============  =====================  ====================================
 
     **Privacy.** One Gaussian release per step with l2 diameter 2 threshold / n; exact composition.
@@ -47,10 +47,9 @@ class NoisyDescent(Checked):
     **Utility.** The expected norm of the gradient at the returned iterate is
     O((p log(1/delta))^(1/4) / sqrt(n eps)) for a G-Lipschitz, L-smooth loss.
 
-    **Deviations from the paper.** Its text was not at hand: the box is that of
-    docs/mathematics.md#boxes-not-at-hand. Noise comes from the accountant unless a printed
-    multiplier is asked for. Gradients are clipped instead of assumed bounded. A regularizer enters
-    by its prox.
+    **Deviations from the paper.** Its text was not at hand: docs/mathematics.md#boxes-not-at-hand
+    has the algorithm that is used. Noise comes from the accountant unless a printed multiplier is
+    asked for. Gradients are clipped instead of assumed bounded. A regularizer enters by its prox.
 
     Parameters
     ----------
@@ -84,7 +83,7 @@ class NoisyDescent(Checked):
     def from_theory(
         cls, n: int, d: int, budget: Budget, *, curvature: float, lipschitz: float
     ) -> Self:
-        """T = n eps / sqrt(p log(1/delta)), its O() at 1, and step 1/L."""
+        """T = n eps / sqrt(p log(1/delta)), the constant of its O() set to 1, and step 1/L."""
         require_approximate(budget, "NoisyDescent.from_theory")
         steps = n * budget.epsilon / math.sqrt(d * math.log(1 / budget.delta))
         return cls(steps=max(1, math.ceil(steps)), step_size=1 / curvature, threshold=lipschitz)
@@ -95,7 +94,7 @@ class NoisyDescent(Checked):
         return math.sqrt(constant * self.steps * math.log(1 / budget.delta)) / budget.epsilon
 
     def quoted_multiplier(self, budget: Budget, *, over_steps: bool) -> float:
-        """The noise that W19 quotes for Zhang et al., over all steps or as printed, for one.
+        """The noise that Wang and Xu 2019 quote for Zhang et al.: for all steps, or as printed.
 
         sigma / (G/n) of sigma^2 = 32 log(1/delta) log(T/delta) G^2 / (n^2 eps^2), times T with
         ``over_steps``. Without it the noise is too small from T = 122 on at (.5, 1e-3).
@@ -117,7 +116,7 @@ class NoisyDescent(Checked):
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
-        """The loop; x_R for a uniform R in 1 ... T."""
+        """The loop; returns x_R for a uniform R in 1 ... T."""
         require(domain, *self.needs, needed_by="NoisyDescent")
         iterates = [starting_point(curator.problem, start)]
         for batch in curator.rounds(Everyone(), self.steps, map):

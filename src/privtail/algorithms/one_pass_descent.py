@@ -26,7 +26,7 @@ from privtail.trusted.sampling import DisjointParts
 
 @dataclass(frozen=True, kw_only=True)
 class OnePassDescent(Checked):
-    """Accelerated stochastic approximation that sees every record once, in clipped gradients.
+    """Accelerated gradient descent in one pass: every step sees new records, in clipped gradients.
 
     Lowy, Razaviyayn, "Private stochastic optimization with large worst-case Lipschitz parameter",
     ALT 2023 (arXiv 2209.07403), Algorithm 4. Minimizes a smooth convex population risk over a set
@@ -49,7 +49,7 @@ class OnePassDescent(Checked):
     **Utility.** Excess risk O(r D (1/sqrt(n) + q^(1 - 1/k) + ((beta D/r)^(1/4) q)^(4(k-1)/(5k-1))),
     q = sqrt(d)/(n eps), under eps^2/2-zCDP: docs/mathematics.md#one-pass derives it.
 
-    **Deviations from the paper.** The box is that of notes which were taken of its text, see
+    **Deviations from the paper.** The algorithm is from notes that were taken of the text; see
     docs/mathematics.md#boxes-not-at-hand. The parts are random. Noise comes from the exact
     accountant. A regularizer enters by its prox, which for a set is the projection.
 
@@ -88,7 +88,7 @@ class OnePassDescent(Checked):
         cls, n: int, d: int, budget: Budget, *, moment: float, smoothness: float, diameter: float,
         order: float = 2.0,
     ) -> Self:  # fmt: skip
-        """The paper's T and C, with their O() at 1, at the zCDP that the budget has room for.
+        """The paper's T and C, the constants of O() set to 1, at the zCDP that the budget allows.
 
         T = min((beta D/r)^(2k/(5k-1)) q^(-2(k-1)/(5k-1)), sqrt(beta D/r) n^(1/4)), rounded up, and
         C = r (q sqrt(T))^(-1/k), for q = sqrt(d)/(n eps'): eps'^2/2-zCDP is (epsilon, delta)-DP.
@@ -124,7 +124,7 @@ class OnePassDescent(Checked):
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
-        """The loop of the box; the aggregated iterate."""
+        """The loop as printed; returns the aggregated iterate."""
         require(domain, *self.needs, needed_by="OnePassDescent")
         w = average = starting_point(curator.problem, start)
         for t, batch in enumerate(curator.rounds(self.sampling, self.steps, map), 1):

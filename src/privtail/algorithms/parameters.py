@@ -1,4 +1,4 @@
-"""Checks of public parameters: of an algorithm, and of what its presets by theorems are given."""
+"""Checks of public parameters: those of an algorithm, and the arguments of its presets."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _checked(name: str, value: Any, longest_step: float) -> Any:
 
 
 def preset(make: Callable[P, R]) -> Callable[P, R]:
-    """A constructor by a theorem that refuses numbers of which the theorem does not speak."""
+    """A constructor from a theorem; it refuses numbers that the theorem does not cover."""
     signature = inspect.signature(make)
 
     @functools.wraps(make)

@@ -1,4 +1,7 @@
-"""Peeling: the largest entries of a private vector, and their values. T22 Algorithm 4."""
+"""Peeling: the largest entries of a private vector, and their values.
+
+Cai, Wang, Zhang 2019; Tao, Wu, Cheng, Wang 2022, Algorithm 4.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,8 @@ Doubles = NDArray[np.float64]
 class Peeling(Protocol):
     """Releases a sparse version of a vector: ``sparsity`` entries, and the last ``kept`` ones.
 
-    The vector is a private one plus ``known``, which is public: it counts in the selection, and is
-    added to the values behind their release.
+    The vector is a private one plus a public one, ``known``. The public one counts in the
+    selection, and is added to the values after their release.
     """
 
     @property
@@ -47,7 +50,7 @@ class Peeling(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class LaplacePeeling(Checked):
-    """Peeling as printed (Cai, Wang, Zhang 2019; T22 Algorithm 4).
+    """Peeling as printed (Cai, Wang, Zhang 2019; Tao, Wu, Cheng, Wang 2022, Algorithm 4).
 
     ``sparsity`` rounds of a maximum under Laplace noise among what is left, then Laplace noise on
     the values, all of one scale b = multiplier x (l-infinity radius).
@@ -55,8 +58,9 @@ class LaplacePeeling(Checked):
     **Privacy.** With lambda the l-infinity sensitivity every round is (2 lambda/b)-DP and every
     value (lambda/b)-DP; the accountant composes them, to about 5/2 s lambda^2/b^2 in zCDP.
 
-    **Deviations from the paper.** b comes from the accountant; `printed_multiplier` is theirs. It
-    is private, and dear: at (1, 1e-5) it spends epsilon = .57 or less.
+    **Deviations from the paper.** b comes from the accountant; `printed_multiplier` is the paper's.
+    The printed one is private, with more noise than needed: at (1, 1e-5) it spends epsilon = .57 or
+    less.
 
     Parameters
     ----------
@@ -90,7 +94,7 @@ class LaplacePeeling(Checked):
     def release(
         self, multiplier: float, vector: Sensitive, kept: int, known: Doubles | float = 0.0
     ) -> Doubles:
-        """The box; then the entries that are always kept."""
+        """The entries as printed; then those that are always kept."""
         size = vector.sensitivity.size
         out, known = np.zeros(size), known + np.zeros(size)
         support = list(range(size - kept, size))  # line 1
@@ -106,7 +110,7 @@ class LaplacePeeling(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class OneShotPeeling(Checked):
-    """The support by one maximum under Gumbel noise, the values by Gaussian noise.
+    """Peeling with less noise: Gumbel noise selects the entries, Gaussian noise is on their values.
 
     **Privacy.** The s largest scores under Gumbel noise have the law of s peeled exponential
     mechanisms and cost s eta^2/8 in zCDP; the values cost the same, by the choice of the two

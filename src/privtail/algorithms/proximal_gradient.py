@@ -26,10 +26,11 @@ from privtail.trusted.sampling import Everyone
 
 @dataclass(frozen=True, kw_only=True)
 class ProximalGradient(Checked):
-    """DP-PGD for non-convex losses with a (non-smooth) regularizer on a convex set.
+    """DP-PGD: proximal gradient descent with noisy gradients, with a regularizer and a convex set.
 
     Wang & Xu, "Differentially private empirical risk minimization with smooth non-convex loss
-    functions: a non-stationary view", AAAI 2019, Algorithm 1. Minimizes F(w) + r(w) over C.
+    functions: a non-stationary view", AAAI 2019, Algorithm 1. Minimizes F(w) + r(w) over C. F need
+    not be convex, and r need not be smooth.
 
     ============  =====================  ====================================
     paper         here                   meaning
@@ -52,7 +53,7 @@ class ProximalGradient(Checked):
     Parameters
     ----------
     steps : int
-        Number of iterations, at least 1.
+        Number of iterates x_1 ... x_T, at least 1. One gradient fewer is released.
     step_size : float
         Step size, above 0, in your units.
     threshold : float
@@ -81,7 +82,10 @@ class ProximalGradient(Checked):
     def from_theory(
         cls, n: int, d: int, budget: Budget, *, curvature: float, lipschitz: float
     ) -> Self:
-        """Theorem 2: T = n eps / sqrt(p log(1/delta)) (its O() at 1), step 1/(2 L), threshold G."""
+        """Theorem 2, the constant of its O() set to 1.
+
+        T = n eps / sqrt(p log(1/delta)), step 1/(2 L), threshold G.
+        """
         require_approximate(budget, "ProximalGradient.from_theory")
         steps = n * budget.epsilon / math.sqrt(d * math.log(1 / budget.delta))
         return cls(
@@ -101,7 +105,7 @@ class ProximalGradient(Checked):
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
-        """The loop of the box; x_R for a uniform R."""
+        """The loop as printed; returns x_R for a uniform R."""
         require(domain, *self.needs, needed_by="ProximalGradient")
         iterates = [starting_point(curator.problem, start)]
         for batch in curator.rounds(Everyone(), self.steps - 1, map):  # line 1

@@ -26,14 +26,15 @@ from privtail.trusted.sampling import PoissonBatches
 
 @dataclass(frozen=True, kw_only=True)
 class RandomRoundDescent(Checked):
-    """RRPSGD for smooth non-convex losses, one row a step: a baseline of W19's figure 4.
+    """RRPSGD: stochastic gradient descent with about one row a step, for smooth losses.
 
-    Zhang, Zheng, Mou, Wang, "Efficient private ERM for smooth objectives", IJCAI 2017.
+    Zhang, Zheng, Mou, Wang, "Efficient private ERM for smooth objectives", IJCAI 2017. The loss
+    need not be convex. Wang and Xu (AAAI 2019) compare with it in their figure 4.
 
     ============  =====================  ====================================
     paper         here                   meaning
     ============  =====================  ====================================
-    n^2           ``steps``              the most rounds that R can be
+    n^2           ``steps``              largest value of the random number of rounds R
     eta           ``step_size``          step size
     G             ``threshold``          Lipschitz constant; here an enforced clipping radius
     xi            ``sampling``           one row in expectation
@@ -45,11 +46,11 @@ class RandomRoundDescent(Checked):
     **Utility.** The expected norm of the gradient at the returned iterate is
     O((p log(1/delta) log(n/delta))^(1/4) / sqrt(n eps)) for a G-Lipschitz, L-smooth loss.
 
-    **Deviations from the paper.** Its text was not at hand: the box is that of
-    docs/mathematics.md#boxes-not-at-hand, the noise recalled. A row is in a batch with
-    probability 1/n instead of one row being drawn, since that has an exact accountant. All
+    **Deviations from the paper.** Its text was not at hand: docs/mathematics.md#boxes-not-at-hand
+    has the algorithm that is used. The printed noise is recalled from memory. A row is in a batch
+    with probability 1/n instead of one row being drawn, since that has an exact accountant. All
     ``steps`` are run and the iterate of a uniform R is returned, which has the law of stopping
-    there. n^2 steps are feasible for small n alone. A regularizer enters by its prox.
+    there. n^2 steps are feasible only if n is small. A regularizer enters by its prox.
 
     Parameters
     ----------
@@ -121,7 +122,7 @@ class RandomRoundDescent(Checked):
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
-        """The loop; the iterate of a uniform R in 1 ... ``steps``."""
+        """The loop; returns the iterate of a uniform R in 1 ... ``steps``."""
         require(domain, *self.needs, needed_by="RandomRoundDescent")
         chosen = curator.uniform(self.steps) + 1
         w = returned = starting_point(curator.problem, start)

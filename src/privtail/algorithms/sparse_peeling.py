@@ -26,7 +26,7 @@ from privtail.trusted.sampling import DisjointParts
 
 @dataclass(frozen=True, kw_only=True)
 class SparsePeeling(Checked):
-    """Heavy-tailed private sparse optimization: minimize the risk over s-sparse w.
+    """Gradient descent over w with at most s entries that are not 0, for heavy-tailed gradients.
 
     Tao, Wu, Cheng, Wang, "Private stochastic convex optimization and sparse learning with
     heavy-tailed data revisited", IJCAI 2022, Algorithm 5 (`from_theory`: truncated gradients under
@@ -50,17 +50,17 @@ class SparsePeeling(Checked):
     ================  =====================  ====================================================
 
     **Privacy.** The step w - eta_0 g of a part passes through ``peeling``, which pays for support
-    and values; parts do not compose.
+    and values. A record is in one part, so all parts together cost what one of them costs.
 
     **Utility.** Theorem 10: excess risk O~(s*^((1+2v)/(1+v)) (log(d) / (n eps))^(2v/(1+v))) under
     restricted strong convexity and smoothness; Hu et al.: O~(s*^(3/2) log(d) / (n eps)).
 
-    **Deviations from the paper.** Parts are dealt by row id. Noise comes from the accountant:
-    the printed one is private, but spends about half of its epsilon. ``peeling`` may be
+    **Deviations from the paper.** Parts are dealt by row id. Noise comes from the accountant: the
+    printed one is private, but spends about half of its epsilon. ``peeling`` may be
     `LaplacePeeling`, the printed one, or `OneShotPeeling`. Hu et al.'s lambda is 4 sqrt 2 k eta /
-    (3 m); ours is 2 c_beta k eta / m. A regularizer enters by its prox behind the peeling, which
-    for a set is the projection. The intercept is not selected but kept, and released like any
-    value.
+    (3 m); ours is 2 c_beta k eta / m, where c_beta bounds the smoothed influence function
+    (`SmoothedCatoniMean`). A regularizer enters by its prox after the peeling, which for a set is
+    the projection. The intercept is not selected: it is always kept, and released like any value.
 
     Parameters
     ----------
@@ -102,9 +102,10 @@ class SparsePeeling(Checked):
         curvature: float = 1.0, strong_convexity: float = 1.0, failure_probability: float = 0.05,
         printed: bool = False,
     ) -> Self:  # fmt: skip
-        """Theorem 10 with its O() at 1: T = (gamma/mu) log n, s = (gamma/mu)^2 s*, at most d.
+        """Theorem 10, constants of O() set to 1.
 
-        ``printed`` takes `LaplacePeeling` instead of `OneShotPeeling`.
+        T = (gamma/mu) log n, s = (gamma/mu)^2 s*, at most d. ``printed`` takes `LaplacePeeling`
+        instead of `OneShotPeeling`.
         """
         require_approximate(budget, "SparsePeeling.from_theory")
         condition = curvature / strong_convexity
@@ -145,7 +146,7 @@ class SparsePeeling(Checked):
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
-        """The loop of the box; w^(T+1)."""
+        """The loop as printed; returns w^(T+1)."""
         require(domain, *self.needs, needed_by="SparsePeeling")
         w = starting_point(curator.problem, start)
         kept = curator.problem.intercept * curator.problem.outputs

@@ -1,4 +1,4 @@
-"""Private stochastic proximal gradient with clipped, Kamath or Holland gradients: X23."""
+"""Private stochastic proximal gradient descent: Xie et al., Algorithms 1 to 4."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from privtail.trusted.sampling import Everyone, PoissonBatches, Sampling
 
 @dataclass(frozen=True, kw_only=True)
 class StochasticProximalGradient(Checked):
-    """DP-SPGD for regularized stochastic convex optimization with heavy-tailed data.
+    """DP-SPGD: stochastic proximal gradient descent with clipped, Kamath or Holland gradients.
 
     Xie, Pietrosanu, Liu, Tu, Jiang, Kong, "Differentially private regularized stochastic convex
     optimization with heavy-tailed data" (Statistica Sinica): Algorithm 1 (clipped, `clipped`),
@@ -58,8 +58,7 @@ class StochasticProximalGradient(Checked):
     (docs/mathematics.md#printed-noise); noise comes from the accountant. Algorithm 3 cuts groups
     from the realised batch, which multiplies the sensitivity by (q + 1)/2; ours are fixed. The
     corollaries print gamma_t = K_1/sqrt(t) for t from 0 with K_1 the smoothness; theorem 1 asks for
-    at most 1/K_1, so here 1/(K_1 sqrt(t + 1)). The output average runs over the T new iterates, as
-    printed.
+    at most 1/K_1, so here 1/(K_1 sqrt(t + 1)).
 
     Parameters
     ----------
@@ -174,7 +173,7 @@ class StochasticProximalGradient(Checked):
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
-        """The loop of the boxes (line numbers of Algorithm 1); the average iterate."""
+        """The loop as printed in Algorithm 1; returns the average of the T new iterates."""
         require(domain, *self.needs, needed_by="StochasticProximalGradient")
         w = starting_point(curator.problem, start)  # line 1
         total = np.zeros_like(w)

@@ -1,4 +1,4 @@
-"""What the theorem of every published box promises, with all constants 1."""
+"""What the theorem of every published algorithm promises, with all constants 1."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ UNBOUNDED = 2.0**20
 
 @dataclass(frozen=True, kw_only=True)
 class TrimmedDescent(Checked):
-    """Heavy-tailed private stochastic convex optimization with an interval for the mean gradient.
+    """Gradient descent with trimmed means, whose noise follows a smooth sensitivity.
 
     Wang, Xiao, Devadas, Xu, "On differentially private stochastic convex optimization with
     heavy-tailed data", ICML 2020, Algorithm 3, with the mean of Algorithm 2 (Bun and Steinke 2019).
@@ -44,10 +44,10 @@ class TrimmedDescent(Checked):
     eta           ``step_size``          step size, 1/curvature in theorem 5
     a, b          ``low``, ``high``      interval of the mean of a gradient's coordinate
     --            ``reach``              width of the interval of values over b - a; `UNBOUNDED`
-                                         for the box, 1 to clip values onto [a, b]
+                                         as printed, 1 to clip values onto [a, b]
     m             ``trim``               values left out at either end; None for n/10
-    t, s          ``smoothness``         t as a part of the epsilon of a call; s follows
-    eps~          multiplier             1/multiplier is the epsilon of a call, eps~/sqrt(d T)
+    t, s          ``smoothness``         t over the epsilon of one trimmed mean; s follows
+    eps~          multiplier             1/multiplier is the epsilon of one mean, eps~/sqrt(d T)
     alpha, beta   strong convexity,      theorem 5
                   curvature
     ============  =====================  =======================================================
@@ -62,17 +62,17 @@ class TrimmedDescent(Checked):
     bias remains.
 
     **Deviations from the paper.** Line 1 of Algorithm 2 has the scale max((x_(n) - x_(1))/(n - 2m),
-    e^(-m t)(b - a)): not t-smooth, and so not private: on 1000 zeros against 999 zeros and one
-    huge value it changes by far more than e^t. Here a proved t-smooth sensitivity of the trimmed
-    mean that is truncated onto [a, b] (`TrimmedMean`), which is exact where truncation does not
-    bind. Line 3's noise sinh(Y) with t = eps^2/16, s = eps/4 becomes Laplace log-normal with its
-    optimal sigma, which a small epsilon per call needs: for sinh(Y) t costs sqrt(2 t). With m =
-    O(1) as printed the noise would stay near b - a: m is a part of n. The text at hand prints
-    eps/sqrt(d T) in line 4 of Algorithm 3, probably for eps~/sqrt(d T), which is (eps, delta)-DP.
-    A regularizer enters by its prox, which for a set is the projection of line 5.
+    e^(-m t)(b - a)): not t-smooth, and so not private: on 1000 zeros against 999 zeros and one huge
+    value it changes by far more than e^t. Here a proved t-smooth sensitivity of the trimmed mean
+    that is truncated onto [a, b] (`TrimmedMean`), which is exact where truncation does not bind.
+    Line 3's noise sinh(Y) with t = eps^2/16, s = eps/4 becomes Laplace log-normal with its optimal
+    sigma. A small epsilon per mean needs this: for sinh(Y) a smoothness t costs sqrt(2 t). With m =
+    O(1) as printed the noise would stay near b - a, so here m is a part of n. The text at hand
+    prints eps/sqrt(d T) in line 4 of Algorithm 3, probably for eps~/sqrt(d T), which is (eps,
+    delta)-DP. A regularizer enters by its prox, which for a set is the projection of line 5.
 
-    **Clipped values.** `clipped` is no box of the paper: it clips every value of a gradient onto
-    [a, b], which then has to hold nearly all of them, not their mean alone. Its smooth sensitivity
+    **Clipped values.** `clipped` is not in the paper: it clips every value of a gradient onto [a,
+    b]. Then [a, b] has to hold nearly all values, not their mean alone. Its smooth sensitivity
     falls to (b - a)/(n - 2m) at most, where that of a truncated mean may be b - a.
 
     Parameters
@@ -88,7 +88,8 @@ class TrimmedDescent(Checked):
     trim : int or None, default=None
         Values left out at either end; None for n/10.
     smoothness : float, default=0.1
-        t as a fraction of the epsilon of a call, in (0, 1).
+        t as a fraction of the epsilon of one trimmed mean, in (0, 1). The sensitivity that sets the
+        noise changes by a factor of at most e^t if one record changes.
     reach : float, default=UNBOUNDED
         Width of the interval of values over high - low; 1 clips values onto it.
 
@@ -124,7 +125,7 @@ class TrimmedDescent(Checked):
         cls, *, steps: int, step_size: float, low: float, high: float, trim: int | None = None,
         smoothness: float = 0.1,
     ) -> Self:  # fmt: skip
-        """Every value is clipped onto [low, high]: with less noise, and a mean of other values."""
+        """Clip every value onto [low, high]: less noise, but the mean is that of clipped values."""
         return cls(
             steps=steps, step_size=step_size, low=low, high=high, trim=trim,
             smoothness=smoothness, reach=1.0,
@@ -173,7 +174,7 @@ class TrimmedDescent(Checked):
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
-        """The loop of the box; w^T."""
+        """The loop as printed; returns w^T."""
         from privtail.trusted.smooth.questions import trimmed_gradient
 
         require(domain, *self.needs, needed_by="TrimmedDescent")

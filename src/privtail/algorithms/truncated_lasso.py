@@ -25,7 +25,7 @@ from privtail.trusted.sampling import Everyone
 
 @dataclass(frozen=True, kw_only=True)
 class TruncatedLasso(Checked):
-    """Least squares on an l1 ball with fourth moments, after truncating every number.
+    """HTP-LASSO: Frank-Wolfe for least squares on an l1 ball, with every number truncated.
 
     Hu, Ni, Xiao, Wang, "High dimensional differentially private stochastic optimization with
     heavy-tailed data", PODS 2022 (arXiv 2107.11136), HTP-LASSO.
@@ -46,11 +46,11 @@ class TruncatedLasso(Checked):
 
     **Utility.** Excess risk O~(log(d) / (n eps)^(2/5)) under fourth moments of features and target.
 
-    **Deviations from the paper.** Its text was not at hand: the box is that of public code and of
-    docs/mathematics.md#boxes-not-at-hand, and the O() of `from_theory` are recalled. That code's
-    sensitivity, 16 lambda K^2 / n for the squared loss without ½, is too small for lambda > 3.
-    Advanced composition is replaced by that of bounded-range mechanisms. The start is projected
-    onto the domain. The loop makes sense for any loss of margins, the sensitivity's constant for
+    **Deviations from the paper.** Its text was not at hand. The algorithm is that of public code
+    (docs/mathematics.md#boxes-not-at-hand); the O() in `from_theory` are recalled from memory. The
+    sensitivity of the public code, 16 lambda K^2 / n for the squared loss without ½, is too small
+    for lambda > 3. Advanced composition is replaced by that of bounded-range mechanisms. The start
+    is projected onto the domain. The loop takes any loss of margins; the clamp is chosen for
     squares.
 
     Parameters
@@ -60,7 +60,7 @@ class TruncatedLasso(Checked):
     truncation : float
         Features and target are truncated to this size, above 0, in your units.
     radius : float, default=1.0
-        Radius of the l1 ball, above 0.
+        Radius of the l1 ball, above 0: that of the domain. It says where gradients are clamped.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class TruncatedLasso(Checked):
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
-        """The loop of the box; w_T."""
+        """The loop as printed; returns w_T."""
         known = require(domain, *self.needs, needed_by="TruncatedLasso")
         w = known.project(starting_point(curator.problem, start))
         shrunk = TruncatedLoss(loss=self.takes(loss, curator.problem), bound=self.truncation)

@@ -25,7 +25,7 @@ from privtail.trusted.problem import Problem
 
 @dataclass(frozen=True, kw_only=True)
 class TruncatedSparseRegression(Checked):
-    """Heavy-tailed private sparse linear regression: truncate every number, then `SparsePeeling`.
+    """Sparse least squares for heavy tails: truncate every number, then `SparsePeeling`.
 
     Hu, Ni, Xiao, Wang, "High dimensional differentially private stochastic optimization with
     heavy-tailed data", PODS 2022 (arXiv 2107.11136).
@@ -42,16 +42,17 @@ class TruncatedSparseRegression(Checked):
     ============  =====================  =============================================
 
     **Privacy.** For ½ (y - <x, w>)^2 with s-sparse |w|_2 <= 1 a coordinate of a truncated record's
-    gradient is at most K^2 (sqrt(s) + 1), and it is clamped to that. Parts do not compose.
+    gradient is at most K^2 (sqrt(s) + 1), and it is clamped to that. A record is in one part, so
+    all parts together cost what one of them costs.
 
     **Utility.** Excess risk O~(s*^2 log(d) / (n eps)) under fourth moments of features and target.
 
-    **Deviations from the paper.** Its text was not at hand: the box is that of public code and of
-    docs/mathematics.md#boxes-not-at-hand, and the O() of `from_theory` are recalled. The projection
-    onto the unit ball behind the peeling is that of the domain: pass L2Ball(radius=1.0). Without it
-    the clamping costs accuracy, never privacy. The peeling is `OneShotPeeling`; the public code has
-    epsilon inside the root of its noise, too little for epsilon < 1. The rest as in
-    `SparsePeeling`.
+    **Deviations from the paper.** Its text was not at hand. The algorithm is that of public code
+    (docs/mathematics.md#boxes-not-at-hand); the O() in `from_theory` are recalled from memory.
+    After the peeling the paper projects onto the unit ball; here the domain does this: pass
+    L2Ball(radius=1.0). Without it the clamping costs accuracy, never privacy. The peeling is
+    `OneShotPeeling`. The public code has epsilon inside the root of its noise, which is too little
+    noise for epsilon < 1. The loop is that of `SparsePeeling`.
 
     Parameters
     ----------
@@ -117,7 +118,7 @@ class TruncatedSparseRegression(Checked):
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
-        """The loop of the box; w_T."""
+        """The loop as printed; returns w_T."""
         require(domain, *self.needs, needed_by="TruncatedSparseRegression")
         shrunk = TruncatedLoss(loss=self.takes(loss, curator.problem), bound=self.truncation)
         return self.descent.run(curator, shrunk, domain, multiplier, start, map)
