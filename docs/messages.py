@@ -30,7 +30,7 @@ KINDS = {
 ASKS = re.compile(
     r"(?i:add|always|ask|check|bring|calibrate|choose|clone|compare|compose|convert|decompress|declare|"
     r"domains that fit|drop|export|fill|fit|for example|for power 0|give|group by|install|"
-    r"its form|keep|known are|leave|make|more|name|of a (?:data frame|file)|of one frame|open|or|"
+    r"its form|keep|known are|leave|make|more|name|of a (?:data frame|file)|from one frame|open|or|"
     r"pass|privately use|put|raise|rebuild|release|rename|repartition|reshape|restore|run|say|"
     r"search|see|skip|start|take|there are|they have|to (?:see|start)|turn|type|update|use|with|"
     r"well-known ones|what would fit|write)\b|--|pip install|privtail |algorithm=|\d for"

@@ -26,10 +26,10 @@ __all__ = ["bins", "cross", "log", "private_knots", "spline"]
 
 
 def bins(column: str, edges: Sequence[float]) -> Bins:
-    """Which interval a number lies in: one 0/1 feature for each.
+    """Turn a number into 0/1 features, one for each interval between edges.
 
-    Each interval holds its lower end; below the first edge and from the last on there is one, too.
-    With ``drop="first"`` of an estimator the first interval is the base level.
+    Each interval holds its lower end. There is also one below the first edge, and one from the last
+    edge on. With ``drop="first"`` of an estimator the first interval is the base level.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def spline(column: str, knots: Sequence[float], degree: Literal[1, 3] = 3) -> Sp
 
 
 def log(column: str, plus: float = 0.0) -> Log:
-    """The logarithm of a number, plus a public number.
+    """The logarithm of a column, to which a public number may be added first: log(x + plus).
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def private_knots(
     groups : array of shape (n,) or None, default=None
         The person of each row. Then persons are protected instead of rows.
     max_rows : int or None, default=None
-        At most so many rows of one person count; with ``groups``.
+        How many rows of one person count, at most; with ``groups``.
 
     Returns
     -------

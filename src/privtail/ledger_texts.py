@@ -70,7 +70,7 @@ class Entry(Protocol):
 def page(
     place: Path | None, terms: Terms, entries: Sequence[Entry], spent: Pair, left: Pair
 ) -> str:
-    """A page for people: the budget, what was spent on what, what is left."""
+    """A readable page: the budget, what was spent on what, what is left."""
     said = [n for n in ("analyst", "purpose", "data_set") if any(getattr(e, n) for e in entries)]
     rows = [("", "time", "fit", "ε", "δ", *(name.replace("_", " ") for name in said))]
     rows += [

@@ -32,7 +32,7 @@ def open_table(
     comment: str | None = None,
     partition_columns: Collection[str] = (),
 ) -> TableFile:
-    """Parquet, CSV or Arrow files to fit on, read in blocks and never whole in memory.
+    """Open Parquet, CSV or Arrow files as one table, which is read in blocks.
 
     Many files are one table: their rows follow each other in the sorted order of the paths. Apart
     from the noise, a fit gives the same result, to the last bit, as on one file or on a data frame

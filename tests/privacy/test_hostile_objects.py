@@ -860,7 +860,7 @@ def test_seats_are_billed_for_the_rows_that_they_have():
     seats = Seats(n=50, rows=50, max_rows=9, positions=np.arange(50), leaders=np.zeros(50, int))
     allowance = Allowance(1.0, "replace_one", seats, payer=os.getpid())
     options = {"groups": seats, "budget": Budget(1.0, 1e-6), "ledger": allowance}
-    with pytest.raises(InvalidInput, match="max_rows that they are of"):
+    with pytest.raises(InvalidInput, match="max_rows that they were made of"):
         Curator(np.zeros((50, 1)), max_rows=Answers(1), **options)
 
 

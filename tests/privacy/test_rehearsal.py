@@ -124,7 +124,7 @@ def test_another_arithmetic_is_not_charged(name, how):
     FITS[name](X, Ledger(epsilon=10.0, delta=1e-4))
     try:
         set_arithmetic(how)
-        with pytest.raises(InvalidInput, match="another than the nearest"):
+        with pytest.raises(InvalidInput, match="does not round to the nearest"):
             FITS[name](X, ledger)
     finally:
         set_arithmetic("usual")

@@ -237,7 +237,7 @@ class Persons:
         typer.Option(
             metavar="M",
             show_default=False,
-            help="At most so many rows of one person count, with --groups. Choose it so that few "
+            help="How many rows of one person count, at most; with --groups. Choose it so that few "
             "rows are left out.",
         ),
     ] = None

@@ -67,7 +67,7 @@ class ScaledDescent(ModelStages):
     noisy top-k, composed by its bounded range. The l2 sensitivities for one replaced row are those
     below. For persons, all are times `Problem.max_rows`.
 
-    - Histograms: sqrt(2 d) (features; sqrt 2 where each record votes for one of them), sqrt 2
+    - Histograms: sqrt(2 d) (features; sqrt 2 where each record counts for one of them), sqrt 2
       (target, labels, residuals), 2 (amounts with exposures).
     - Counts of a category: sqrt 2; of k other indicators: sqrt(2 k).
     - Second moments of rows of length R: sqrt 2 R^2 / n. Gradients: 2 threshold R / n.

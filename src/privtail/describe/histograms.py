@@ -188,7 +188,7 @@ def private_histogram(
     groups : array of shape (n,), str or None, default=None
         The person of each row. Then persons are protected instead of rows.
     max_rows : int or None, default=None
-        At most so many rows of one person count; with ``groups``.
+        How many rows of one person count, at most; with ``groups``.
 
     Returns
     -------

@@ -190,7 +190,7 @@ def private_covariance(
         The person of each row. Then persons are protected instead of rows. The intervals
         allow for rows of a person that are alike.
     max_rows : int or None, default=None
-        At most so many rows of one person count; with ``groups``.
+        How many rows of one person count, at most; with ``groups``.
 
     Returns
     -------
@@ -276,7 +276,7 @@ def private_correlation(
         The person of each row. Then persons are protected instead of rows. The intervals
         allow for rows of a person that are alike.
     max_rows : int or None, default=None
-        At most so many rows of one person count; with ``groups``.
+        How many rows of one person count, at most; with ``groups``.
 
     Returns
     -------

@@ -50,7 +50,7 @@ def private_quantile(
     around it follow, eight releases in all. All columns and levels share one plan. The interval
     from the last release is for the quantile of the population: it allows for noise and sampling.
     If noise may hide too much, an end is infinite, ``reliable`` is False, and an `AccuracyWarning`
-    says so. Sizes are told apart from 2^-64 to 2^64 (1.8e19).
+    says so. Sizes between 2^-64 and 2^64 (1.8e19) are measured.
 
     A missing cell, or one that is not finite, is left out of its own column alone.
 
@@ -78,7 +78,7 @@ def private_quantile(
         The person of each row. Then persons are protected instead of rows. The intervals allow for
         rows of a person that are alike.
     max_rows : int or None, default=None
-        At most so many rows of one person count; with ``groups``.
+        How many rows of one person count, at most; with ``groups``.
 
     Returns
     -------

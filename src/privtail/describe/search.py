@@ -25,7 +25,7 @@ EDGES, LAST_EDGES = 9, 14
 OCTAVES = 8
 """Edges of the first histogram release are every eighth power of two."""
 SMALL, LARGE = -64, 64
-"""Exponents of the sizes that are told apart."""
+"""Exponents of the sizes that are measured."""
 SEPARATED = 3.7
 """A quantile lies beyond an edge if the count says so by this many standard deviations."""
 EXTREME = 0.6

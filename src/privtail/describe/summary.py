@@ -280,7 +280,7 @@ def summarize(
     groups : array of shape (n,), str or None, default=None
         The person of each row. Then persons are protected instead of rows.
     max_rows : int or None, default=None
-        At most so many rows of one person count; with ``groups``. Cells of further rows count as
+        How many rows of one person count, at most; with ``groups``. Cells of further rows count as
         missing.
 
     Returns

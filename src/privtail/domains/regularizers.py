@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Unconstrained:
-    """All of ℝ^(d×K), and no regularizer.
+    """No penalty and no constraint: all of ℝ^(d×K).
 
     Examples
     --------
@@ -56,7 +56,7 @@ class Unconstrained:
 
 @dataclass(frozen=True, kw_only=True)
 class L1:
-    """alpha ‖w‖₁.
+    """The l1 penalty of the lasso: alpha ‖w‖₁.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class L1:
 
 @dataclass(frozen=True, kw_only=True)
 class L2:
-    """½ alpha ‖w‖₂².
+    """The ridge penalty: ½ alpha ‖w‖₂².
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class L2:
 
 @dataclass(frozen=True, kw_only=True)
 class ElasticNet:
-    """alpha (l1_ratio ‖w‖₁ + ½ (1 − l1_ratio) ‖w‖₂²), scikit-learn's penalty.
+    """The elastic net of scikit-learn: alpha (l1_ratio ‖w‖₁ + ½ (1 − l1_ratio) ‖w‖₂²).
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ class ElasticNet:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupLasso:
-    """alpha Σ over groups of √(group size) ‖w[group]‖₂.
+    """The group lasso: alpha Σ over groups of √(group size) ‖w[group]‖₂.
 
     Parameters
     ----------

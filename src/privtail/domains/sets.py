@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class L2Ball:
-    """‖w‖₂ ≤ radius.
+    """The l2 ball: ‖w‖₂ ≤ radius.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class L2Ball:
 
 @dataclass(frozen=True, kw_only=True)
 class L1Ball:
-    """‖w‖₁ ≤ radius.
+    """The l1 ball: ‖w‖₁ ≤ radius.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ class L1Ball:
 
 @dataclass(frozen=True, kw_only=True)
 class Box:
-    """low ≤ w ≤ high, entry by entry.
+    """A box: low ≤ w ≤ high, entry by entry.
 
     Infinite ends are allowed: ``Box(low=0, high=math.inf)`` are the non-negative w; then there is
     no ``minimize_linear``.
@@ -307,7 +307,7 @@ class Box:
 
 @dataclass(frozen=True, kw_only=True)
 class Simplex:
-    """w ≥ 0 with Σ w = radius.
+    """The simplex: w ≥ 0 with Σ w = radius.
 
     Parameters
     ----------

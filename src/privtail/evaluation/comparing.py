@@ -129,7 +129,7 @@ def compare(
     max_rows: int | None = None,
     exposure: Any = None,
 ) -> Comparison:
-    """Whether one fitted model predicts private rows better than another.
+    """Compare two fitted models on private rows: which one predicts better.
 
     The two losses of each row are subtracted before they are averaged, so the mean difference is
     known better than either mean loss. The loss is the absolute error for numbers, and the log loss
@@ -164,7 +164,7 @@ def compare(
     groups : array of shape (n,), str or None, default=None
         The person of each row. Then persons are protected instead of rows.
     max_rows : int or None, default=None
-        At most so many rows of one person count; with ``groups``.
+        How many rows of one person count, at most; with ``groups``.
     exposure : array of shape (n,), str or None, default=None
         For models of rates: how long, or how much, each row was observed. It may be the name of a
         column where y may. It multiplies the predictions of both models. A row where it is not

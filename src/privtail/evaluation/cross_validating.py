@@ -61,7 +61,7 @@ def cross_validate(
     groups: Any = None,
     exposure: Any = None,
 ) -> Evaluation:
-    """How well an estimator predicts rows that it was not fitted to; every fit is paid for.
+    """Measure how well an estimator predicts rows that it was not fitted to; every fit is paid for.
 
     The rows are divided at random into ``cv`` folds, by position alone. The estimator is fitted
     ``cv`` times, each time without one fold. Then all rows are evaluated together, each with the

@@ -72,7 +72,7 @@ def evaluate(
     power: float | None = None,
     quantile: float | None = None,
 ) -> Evaluation:
-    """How well a fitted model predicts private rows, with intervals for noise and sampling.
+    """Measure how well a fitted model predicts private rows, with intervals.
 
     Pass rows that the model was not fitted to: on its own rows a model looks better than it is.
     Nobody has to know a bound on the errors.
@@ -144,7 +144,7 @@ def evaluate(
         The person of each row. Then persons are protected instead of rows. The intervals
         allow for no sampling error then: rows of a person are not independent.
     max_rows : int or None, default=None
-        At most so many rows of one person count; with ``groups``.
+        How many rows of one person count, at most; with ``groups``.
     exposure : array of shape (n,), str or None, default=None
         For models of rates: how long, or how much, each row was observed. It may be the name of a
         column where y may. A row where it is not positive and finite counts for nothing.

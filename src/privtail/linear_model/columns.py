@@ -29,8 +29,8 @@ Doubles = NDArray[np.float64]
 class DPMean(PrivateEstimator):
     """Private means of columns, without bounds on the data: `private_mean` as an estimator.
 
-    Sizes are told apart from 2^-64 to 2^64 (1.8e19). Multiply a column that is smaller or larger by
-    a public number first.
+    Sizes between 2^-64 and 2^64 (1.8e19) are measured. Multiply a column of smaller or larger ones
+    by a public number first.
 
     Parameters
     ----------

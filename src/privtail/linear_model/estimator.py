@@ -119,9 +119,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     ledger : Ledger, path or None, default=None
         Shared `Ledger`, or the path of an existing one, that every fit is charged to.
     max_rows : int or None, default=None
-        At most so many rows of one person count, with ``fit(X, y, groups)``. Groups are persons,
-        and no column to group by. Noise grows with it. Gradients divide by all n rows, so most rows
-        should count.
+        How many rows of one person count, at most; with ``fit(X, y, groups)``. Groups are persons,
+        and no column to group by. More rows of a person need more noise. Gradients divide by all n
+        rows, so most rows should count.
 
     Attributes
     ----------

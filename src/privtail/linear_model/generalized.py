@@ -128,7 +128,7 @@ class LogLinearRegressor(PrivateRegressor):
         return self.planned(replace(plan.problem, exposure=True)) if exposure else plan
 
     def predict(self, X: Any, exposure: Any = None) -> NDArray[np.float64]:
-        """What is expected of rows: a rate, or with an exposure the rate times that.
+        """Expected counts or amounts: a rate, or the rate times the exposure.
 
         Parameters
         ----------
@@ -257,7 +257,7 @@ class DPTweedieRegressor(LogLinearRegressor):
     mean of the amounts is released first. ``score`` is D^2 of this power. No prediction lies above
     ``target_range_[1]``, the highest amount that the same histogram shows, or below
     ``target_range_[0]``, which is below the mean by the same factor. A negative amount is taken for
-    zero. Amounts are told apart from 1e-13 to 1e13: multiply smaller or larger ones by a public
+    zero. Amounts between 1e-13 and 1e13 are measured: multiply smaller or larger ones by a public
     number first.
 
     Parameters
@@ -333,7 +333,7 @@ class DPGammaRegressor(LogLinearRegressor):
 
 @dataclass(eq=False, repr=False)
 class DPGeneralizedLinearEstimator(PrivateRegressor):
-    """Any loss, any penalty or constraint, any algorithm, on a numeric target.
+    """Private linear model of numbers, with your choice of loss, penalty or set, and algorithm.
 
     ``predict`` returns margins, for counts and amounts their exponentials. For labels use
     `DPLogisticRegression`.

@@ -102,7 +102,7 @@ class PipelineCheck:
         return not self.unpaid
 
     def to_text(self) -> str:
-        """A page for people."""
+        """The steps as a readable page."""
         count = len(self.unpaid)
         head = (
             f"{counted(count, 'step reads', 'steps read')} rows without paying: the "

@@ -208,7 +208,7 @@ class FitPlan:
         return len(self.releases)
 
     def to_text(self) -> str:
-        """A page for people."""
+        """The plan as a readable page."""
         p, mu, slack = self.problem, self.cost.mu, self.cost.slack
         but_for = f" but for {slack:.3g}" if slack else ""
         spent = f"ε = {self.epsilon:.6g} at δ = {self.budget.delta:g}"

@@ -14,16 +14,14 @@ from privtail.trusted.losses.rowwise import POISSON, TWEEDIE, Rowwise
 
 @dataclass(frozen=True, kw_only=True)
 class PoissonLoss(RowwiseLoss):
-    """exp(m) − y m, the log link, for counts y; beyond |m| = 30 continued by its tangent.
+    """Poisson loss: exp(m) − y m for counts y with the log link; a tangent beyond |m| = 30.
 
-    A count below zero is taken for 0.
+    A count below zero is taken for 0. The derivative is exp(c) − y, where c is the margin clipped
+    to ±30, which is a public number. So the loss is convex, and the exponential never overflows.
 
-    So the derivative is exp(c) − y with c the margin clipped to ±30, a number that is public, and
-    the value is its integral: convex, and never an overflow of the exponential.
-
-    All is divided by ``mean``. With a typical count there, gradients near a model that expects it
-    are of the size 1, and ``curvature`` is what a step size should have in mind: that at twice the
-    typical count. The supremum is exp(30) / mean. ``highest`` may be a smaller end than 30.
+    The loss is divided by ``mean``. If that is a typical count, gradients are about 1 near a model
+    that expects it, and ``curvature`` is the second derivative at twice this count: a step size
+    goes by it. The largest second derivative is exp(30) / mean. ``highest`` may be below 30.
 
     Parameters
     ----------
@@ -74,19 +72,20 @@ class PoissonLoss(RowwiseLoss):
 
 @dataclass(frozen=True, kw_only=True)
 class TweedieLoss(RowwiseLoss):
-    """Half the unit deviance of Tweedie models, but for a constant, of amounts y and the log link.
+    """Tweedie loss: half the unit deviance of amounts y, up to a constant, with the log link.
 
-    exp((2 - p) m) / (2 - p) - y exp((1 - p) m) / (1 - p) with p the ``power`` in [1, 2], so the
-    derivative is exp((2 - p) m) - y exp((1 - p) m): 1 is Poisson, 2 is gamma, m + y exp(-m), and
-    what lies between is a compound Poisson-gamma model, with zeros. Convex in m; beyond the public
-    margins ``lowest`` and ``highest``, at most 30 from zero, it is continued by its tangents.
+    It is exp((2 - p) m) / (2 - p) - y exp((1 - p) m) / (1 - p), where p is the ``power`` in [1, 2].
+    The derivative is exp((2 - p) m) - y exp((1 - p) m). Power 1 is Poisson. Power 2 is gamma, with
+    the loss m + y exp(-m). Powers between are compound Poisson-gamma models, with zeros. The loss
+    is convex in m. Beyond the public margins ``lowest`` and ``highest``, at most 30 from zero, it
+    is continued by its tangents.
 
-    An amount below zero is taken for 0. At power 2 that is no amount of the model, whose deviance
-    there is infinite; the derivative is not, and the mean stays what is estimated.
+    An amount below zero is taken for 0. At power 2 a gamma model allows no zero: its deviance there
+    is infinite. The derivative is finite, so the mean is estimated all the same.
 
-    All is divided by ``mean`` ** (2 - p). With a typical amount there, derivatives near a model
-    that expects it are of the size of relative errors, and ``curvature`` is what a step size should
-    have in mind. There is no supremum: it is infinite without a mean.
+    The loss is divided by ``mean`` ** (2 - p). If that is a typical amount, derivatives near a
+    model that expects it are about as large as relative errors. ``curvature`` is then what a step
+    size goes by. The second derivative has no bound: without a mean ``curvature`` is infinite.
 
     Parameters
     ----------

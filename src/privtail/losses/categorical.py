@@ -13,7 +13,7 @@ from privtail.trusted.losses.rowwise import LOGISTIC, MULTINOMIAL, SIGMOID, Roww
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticLoss(RowwiseLoss):
-    """log(1 + exp(−s m)) with s = 2y − 1 and y in {0, 1}.
+    """Logistic loss: log(1 + exp(−s m)) with s = 2y − 1 and y in {0, 1}.
 
     Examples
     --------
@@ -35,7 +35,7 @@ class LogisticLoss(RowwiseLoss):
 
 @dataclass(frozen=True, kw_only=True)
 class MultinomialLoss(RowwiseLoss):
-    """log Σₖ exp(mₖ) − m_y with K symmetric margins and y in {0, …, K − 1}.
+    """Multinomial loss: log Σₖ exp(mₖ) − m_y with K symmetric margins and y in {0, …, K − 1}.
 
     A target that is no class gives NaN.
 

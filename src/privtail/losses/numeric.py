@@ -23,7 +23,7 @@ from privtail.trusted.losses.rowwise import (
 
 @dataclass(frozen=True, kw_only=True)
 class SquaredLoss(RowwiseLoss):
-    """½ (m − y)².
+    """Squared loss: ½ (m − y)².
 
     Examples
     --------
@@ -45,7 +45,7 @@ class SquaredLoss(RowwiseLoss):
 
 @dataclass(frozen=True, kw_only=True)
 class HuberLoss(RowwiseLoss):
-    """½ r² for |r| ≤ t, else t |r| − ½ t², with r = m − y and t the threshold.
+    """Huber loss: ½ r² for |r| ≤ t, else t |r| − ½ t², with r = m − y and t the threshold.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class RelativeHuberLoss(HuberLoss):
 
 @dataclass(frozen=True, kw_only=True)
 class AbsoluteLoss(RowwiseLoss):
-    """|m − y|; the derivative at the kink is 0.
+    """Absolute loss: |m − y|; the derivative at the kink is 0.
 
     Examples
     --------
@@ -139,7 +139,9 @@ class AbsoluteLoss(RowwiseLoss):
 
 @dataclass(frozen=True, kw_only=True)
 class QuantileLoss(RowwiseLoss):
-    """q (y − m)⁺ + (1 − q) (m − y)⁺, minimised by the q-quantile; derivative 0 at the kink.
+    """Quantile loss: q (y − m)⁺ + (1 − q) (m − y)⁺; the derivative at the kink is 0.
+
+    The q-quantile minimises its mean.
 
     Parameters
     ----------
@@ -237,7 +239,9 @@ class SmoothedQuantileLoss(RowwiseLoss):
 
 @dataclass(frozen=True, kw_only=True)
 class BiweightLoss(RowwiseLoss):
-    """Tukey's (c²/6) (1 − (1 − (r/c)²)³) for |r| ≤ c, else c²/6; r = m − y, c the threshold.
+    """Tukey's biweight loss: (c²/6) (1 − (1 − (r/c)²)³) for |r| ≤ c, else c²/6.
+
+    Here r = m − y, and c is the threshold.
 
     Parameters
     ----------

@@ -35,13 +35,13 @@ class MeanEstimate:
         Standard deviation of the privacy noise in ``value``; may be published.
     sampling_std : float or ndarray of shape (d,)
         Estimate of the standard deviation that sampling brings into ``value``: released deviation /
-        sqrt(n). NaN where nothing was released that tells: with a ``threshold``, with groups whose
+        sqrt(n). NaN where no released number gives it: with a ``threshold``, with groups whose
         median is taken, for persons, whose rows are not independent, and for columns that are not
         reliable.
     clipped_below, clipped_above : float or ndarray of shape (d,)
-        The mean of the rows may lie so much below, or above, that of the clipped ones: what
-        released counts do not exclude. Infinite where nothing bounds it; 0 with a ``threshold``, of
-        which nothing was released.
+        How far the mean of the rows may lie below, or above, the mean of the clipped rows: a bound
+        from released counts. Infinite where nothing bounds it; 0 with a ``threshold``, for which no
+        counts are released.
     reliable : bool or ndarray of shape (d,)
         Whether the column was detected and its error is bounded on both sides, for tails as
         `conf_int` assumes them (all True when a threshold was given). Where False the value says

@@ -174,11 +174,12 @@ def private_mean(
     method : str, default="clipped"
         All methods find a coarse range first, then the mean. ``"clipped"`` shortens rows to an l2
         norm (Kamath, Singhal, Ullman 2020, Algorithm 4). ``"clamped"`` clamps entries; with
-        ``blocks`` > 1 it is the median of means of X23 Algorithm 3 and of Kamath, Liu, Zhang 2022,
-        theorem 5.2. ``"truncated"`` counts entries beyond as 0 (T22 Algorithm 1; with ``blocks`` >
-        1 T22 Algorithm 3). ``"catoni"`` is Holland 2019, W20 (12), and Kamath, Liu, Zhang 2022,
-        theorem 5.4. ``"ksu"`` is the median of noisy means of groups (Kamath, Singhal, Ullman 2020,
-        Algorithm 2). ``"coinpress"`` is Biswas et al. 2020.
+        ``blocks`` > 1 it is the median of means of Xie et al., Algorithm 3, and of Kamath, Liu,
+        Zhang 2022, theorem 5.2. ``"truncated"`` counts entries beyond the threshold as 0 (Tao, Wu,
+        Cheng, Wang 2022, Algorithm 1; with ``blocks`` > 1 Algorithm 3). ``"catoni"`` is Holland
+        2019, Wang, Xiao, Devadas, Xu 2020, equation 12, and Kamath, Liu, Zhang 2022, theorem 5.4.
+        ``"ksu"`` is the median of noisy means of groups (Kamath, Singhal, Ullman 2020, Algorithm
+        2). ``"coinpress"`` is Biswas et al. 2020.
     threshold : float or None, default=None
         Where to clip, in the units of ``x``, around ``centre``. Then no scales and no count are
         released, and a row that does not count is taken to lie at ``centre``. With
@@ -190,7 +191,7 @@ def private_mean(
     blocks : int or None, default=None
         Number of groups whose median is taken; None for 15 with ``"ksu"``, else 1.
     smoothing : float, default=3.0
-        beta of the Catoni mean.
+        beta of the Catoni mean, from 0.3 to 100: the precision of its multiplicative noise.
     neighbours : {"replace_one", "zero_out"}, default="replace_one"
         Which two tables are compared: one row replaced by any other, or one row emptied.
     noise : {"exact", "simulated"}, default="exact"
@@ -202,7 +203,7 @@ def private_mean(
     groups : array of shape (n,), str or None, default=None
         The person of each row. Then persons are protected instead of rows.
     max_rows : int or None, default=None
-        At most so many rows of one person count; with ``groups``.
+        How many rows of one person count, at most; with ``groups``.
     by : str, sequence of str or None, default=None
         One column, or two, to group by.
     categories : mapping of str to sequence, sequence or None, default=None

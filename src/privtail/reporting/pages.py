@@ -41,7 +41,7 @@ LEGEND = (
 
 
 def report(*paths: str | os.PathLike[str], title: str = "Private release") -> str:
-    """A self-contained HTML page on one or more files that privtail wrote.
+    """Make a self-contained HTML page about one or more files that privtail wrote.
 
     It shows what was released, the promise in plain words, where the budget went, the numbers with
     their intervals as pictures, what the promise does not cover, how to verify it, and every

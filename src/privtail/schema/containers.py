@@ -17,7 +17,7 @@ def named_column(option: str, name: str) -> InvalidInput:
 
 
 def without_groups(max_rows: object) -> InvalidInput:
-    """Persons may have so many rows, and nobody says who they are."""
+    """``max_rows`` was given, and nobody says which rows belong to one person."""
     return InvalidInput(
         f"max_rows={told(max_rows)} bounds the rows of one person, and groups does not say "
         "whose row is whose. Pass groups= as well: one person id per row."

@@ -122,7 +122,7 @@ class Statement:
     label : str, default="fit"
         What was fitted.
     max_rows : int or None, default=None
-        At most so many rows of one person count; None protects one row.
+        How many rows of one person count, at most; None protects one row.
     ledger : str, default=""
         Entry of the ledger that was charged, with its names; empty if there was none.
     assumptions : tuple of str, default=()

@@ -96,7 +96,7 @@ class ColumnSummaries:
     a scale at the end is nearly constant. It keeps the spread that the powers of two show, and is
     ``single`` if a refined histogram, too, shows one cell.
 
-    If the SNR of a feature is below ``pooling_snr``, histograms are pooled: every record votes for
+    If the SNR of a feature is below ``pooling_snr``, histograms are pooled: every record counts for
     one feature only, and all features share one window and one scale. Columns that noise hides
     among the powers of two are described by the posterior of an empirical-Bayes prior
     (`ColumnPrior`).
@@ -112,7 +112,7 @@ class ColumnSummaries:
         and tails of features far from zero are measured from the median (`DISTANCES`), as those of
         the target always are.
     cells : whether a cell that is not finite leaves its own column alone, and not its row
-        (`Problem.cell_counts`). Votes are not shared then.
+        (`Problem.cell_counts`). Then histograms are never pooled.
 
     **Privacy.** Edges follow from earlier releases. In each round one Gaussian release of the d
     histograms of features (l2 sensitivity sqrt(2 d) under replace-one) and one of the target's;
@@ -162,7 +162,7 @@ class ColumnSummaries:
         return self._releases(multiplier, problem, len(problem.measured))[0].std
 
     def pooled(self, multiplier: float, problem: Problem) -> bool:
-        """Whether noise is so large that each record votes for one feature only."""
+        """Whether noise is so large that each record counts for one feature only."""
         return any(
             release.pooled for release in self._releases(multiplier, problem, len(problem.measured))
         )
@@ -255,7 +255,7 @@ class ColumnSummaries:
 class _Release:
     """A release of histograms of several columns with noise ``std`` in a count.
 
-    If ``pooled``, it is one histogram, in which every record votes for one of the columns.
+    If ``pooled``, it is one histogram, in which every record counts for one of the columns.
     """
 
     columns: int
@@ -264,7 +264,7 @@ class _Release:
 
     @property
     def votes(self) -> int:
-        """How many cells a record fills, which is how many columns are told apart."""
+        """How many cells a record fills: one for each column, or one in all if ``pooled``."""
         return 1 if self.pooled else self.columns
 
     def noise(self, problem: Problem) -> GaussianNoise:

@@ -1,6 +1,6 @@
 """The privacy cost of a plan.
 
-A plan is read once into a `Bill`: Gaussians seen by everyone (labels that are found too), bounded
+A plan is read once into a `Bill`: Gaussians that everyone is in (label discovery, too), bounded
 losses (Laplace, noisy max, smooth Gaussian), concentrated ones (Laplace log-normal), Poisson
 batches. Each theorem that covers the bill becomes a curve, and a `Cost` answers with the smallest
 of them. Events hold (law, scale, radius, diameter); only the bill divides.
@@ -19,7 +19,7 @@ Poisson batch with both                       none known: UnsupportedAccounting
 Poisson batches and Laplace log-normal        none known: UnsupportedAccounting
 best of a secret number of trials, and the    RDP (not beside Poisson batches)
 above
-labels that are found, with any of the above  that of a Gaussian in their place, but for their
+label discovery, with any of the above        that of a Gaussian in its place, but for its
                                               delta
 ============================================  ==================================================
 """

@@ -25,10 +25,10 @@ person changes nothing about which rows of others count, and at most ``max_rows`
 differ. `Problem` has the bound for every answer. Rows that do not count are not read.
 
 Rounds sample persons. Coins and parts are drawn for positions, and the first of a person's
-positions decides for all of them: in a Poisson batch every person is in with probability ``rate``,
-independently, with all the rows that count, so the theorem is that for one unit of ``max_rows``
-times the sensitivity, compared with itself absent or exchanged; a deal of disjoint parts has each
-person in one part. Divisors stay n, n rate and n / parts. Blocks are dealt by position.
+positions decides for all of them. In a Poisson batch every person is in with probability ``rate``,
+independently, with all the rows that count. So the theorem is that for one record of ``max_rows``
+times the sensitivity, which is absent or exchanged in the other table. In a deal of disjoint parts
+a person is in one part. Divisors stay n, n rate and n / parts. Blocks are dealt by position.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Curator:
     categories : column -> declared categories, for data frames and mappings; None: there are none.
     encoding : what else is declared of the features, such as what a missing number counts as.
     exposure : (n,) on how much each target was counted, or None: its logarithm is added to margins.
-        A row where it is not positive and finite has no target. Of a file: `TableFile.exposed`.
+        A row where it is not positive and finite has no target. Files: see `TableFile.exposed`.
     groups : (n,) person ids, numbers or text: the promise is then for one person with all rows,
         not for one row. A missing id belongs to nobody, and its row never counts; so does an id of
         a class that is neither Python's own, NumPy's nor pandas'. Or the `Seats` of some persons,
@@ -148,9 +148,9 @@ class Curator:
         n = records.n
         seats = groups if type(groups) is Seats else None
         if seats is not None and not isinstance(ledger, Allowance):
-            raise NotPlanned("Seats are of one trial of a search, and go with its allowance.")
+            raise NotPlanned("Seats belong to a trial of a search: pass its allowance as ledger.")
         if seats is not None and (seats.rows, seats.max_rows) != (n, max_rows):
-            raise InvalidInput("Seats go with the rows and the max_rows that they are of alone.")
+            raise InvalidInput("Seats need the rows and the max_rows that they were made of.")
         self._unseated = max_rows is not None and seats is None
         self._persons = Persons(groups, n) if self._unseated and away is None else None
         self._problem = Problem(

@@ -84,7 +84,7 @@ class Dataset(PrivateRows):
     Parameters
     ----------
     key : public chance, for the deals.
-    away : who answers for records that are not in this process.
+    away : what answers for records that are not in this process.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class Dataset(PrivateRows):
         return added(steady(lambda share: work(*share)), runs, shape, threads() * spare)
 
     def refuse_non_finite(self) -> None:
-        """Raise InvalidInput if a number is not finite or a label is none: a leak, if asked for."""
+        """Raise InvalidInput for a non-finite number or an undeclared label: a leak by choice."""
         if self._invalid(targets=isinstance(self.targets, Numbers)):
             name = "X" if self._invalid(targets=False) else "y"
             raise InvalidInput(
@@ -214,9 +214,9 @@ def added(
 ) -> Integers:
     """Sum of ``work`` over all shares of all runs.
 
-    Every thread reads a run of its own, share by share, and sums what it has read. Who finds no
-    run left helps with one that another thread reads, which is then read by one of them while the
-    other sums. So no more shares are in memory than there are workers.
+    Every thread reads a run of its own, share by share, and sums what it has read. A thread that
+    finds no run left helps another: one of them reads while the other sums. So no more shares are
+    in memory than there are workers.
     """
     failed, left = threading.Event(), _Left(runs)
 

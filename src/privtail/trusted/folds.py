@@ -51,7 +51,7 @@ Result = TypeVar("Result")
 Fit = Callable[[int, Any, Any, Any, Seats | None, Allowance], Any]
 """From a fold, X, y and exposure of the records outside it, and an allowance to a model.
 
-Of persons X, y and exposure are those of everybody, and seats are of the persons outside it.
+With persons, X, y and exposure are those of everybody; the seats tell who is outside the fold.
 """
 
 

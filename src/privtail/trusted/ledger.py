@@ -375,7 +375,7 @@ class Ledger:
         return epsilon, delta
 
     def to_text(self) -> str:
-        """A page for people: the budget, what was spent on what, what is left."""
+        """A readable page: the budget, what was spent on what, what is left."""
         entries = self.entries()
         spent, left = self._spent(entries), self._remaining(entries)
         return texts.page(self.path, self.terms, entries, spent, left)

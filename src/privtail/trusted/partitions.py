@@ -31,7 +31,7 @@ Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
 BLOCK_ROWS = 8192
 COLUMNS = 32
-"""Columns of a block of so many rows: with more, fewer rows; with fewer, at most twice as many."""
+"""Columns up to which a block has `BLOCK_ROWS` rows, or up to twice as many; with more, fewer."""
 
 
 class Partitions(Protocol):

@@ -5,18 +5,17 @@ same questions, with the sensitivities that are computed here.
 
 Formal guarantee
 ----------------
-Every answer is a function of the contributions c_1 .. c_n of the n positions, c_i a function of the
-record at i alone, and every method below bounds in l1, l2 and l-infinity how far the answer moves
-when one contribution is exchanged for any other (diameter) or for nothing (radius), whatever the
-others are. When one person's rows change and at most m = ``max_rows`` of their positions count,
-the same ones before and after (`Curator` says why), at most m contributions change. Exchange them
-one after the other: each step is a change of one contribution, so by the triangle inequality the
-answer moves by at most m times as far. This needs nothing of the answer but the bound for one row:
-it holds for sums, for medians of block sums whichever blocks the m rows were dealt to, for clipped
-second moments, for histograms, and for pooled ones, in which a position votes for its own column.
-Where the emptying of a record moves all coordinates in one direction, so does every step, and so do
-m of them: one-signed answers stay one-signed. Largest magnitudes do not grow: there are still n
-positions (``most`` of a part).
+Every answer is a function of the contributions c_1 .. c_n of the n positions, and c_i is a function
+of the record at i alone. Exchange one contribution for any other (diameter) or for nothing
+(radius): every method below bounds in l1, l2 and l-infinity how far the answer moves, whatever the
+others are. Now one person's rows change. At most m = ``max_rows`` of their positions count, the
+same ones before and after (`Curator` says why), so at most m contributions change. Exchange them
+one after the other: by the triangle inequality the answer moves by at most m times as far. This
+needs nothing of the answer but the bound for one row. So it holds for sums, for medians of block
+sums whichever blocks the m rows were dealt to, for clipped second moments, for histograms, and for
+pooled ones, in which a position counts in its own column. Where the emptying of a record moves all
+coordinates in one direction, so does every step, and so do m of them: one-signed answers stay
+one-signed. Largest magnitudes do not grow: there are still n positions (``most`` of a part).
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from privtail.trusted.sensitivity import Norms, Sensitivity
 
 
 def _named(contribution: Ball | Interval) -> tuple[Any, ...]:
-    """A range in a recipe; of an interval all that its bounds and its unit depend on."""
+    """A range in a recipe; for an interval, all that its bounds and its unit depend on."""
     if isinstance(contribution, Ball):
         return "ball", float(contribution.radius)
     limit, one_signed = float(contribution.limit), bool(contribution.one_signed)

@@ -84,7 +84,7 @@ def rehearse_noise(plan: Plan, sampler: Sampler) -> None:
 
 
 def _require_usual_arithmetic() -> None:
-    """Refuse another rounding than to the nearest number, and small numbers that count as zero.
+    """Refuse to run if numbers are not rounded to the nearest, or the smallest count as zero.
 
     Both are settings of a thread, which threads that it starts take over.
 
@@ -100,8 +100,8 @@ def _require_usual_arithmetic() -> None:
     small = np.array([2.0**-1074, 2.0**-1022]) * np.array([1.0, 0.5])
     if not (usual and small.all()):
         raise InvalidInput(
-            "This thread rounds numbers to another than the nearest, or takes the smallest for 0, "
-            "and proofs need neither. Some library has set the processor so (-ffast-math does): "
+            "This thread does not round to the nearest number, or takes the smallest numbers for "
+            "0: then no proof holds. Some library has set the processor so (-ffast-math does): "
             "import privtail without it, or fit in another process."
         )
 

@@ -80,7 +80,7 @@ class BestTrial:
     ----------
     multiplier : noise of one trial, per sensitivity; 0 means no noise.
     trials : mean number of trials; the number itself stays secret.
-    rows : how many rows of a person count, for which the noise is; a statement is of no more.
+    rows : how many rows of a person count. The noise is for this many; a statement claims no more.
 
     Formal guarantee
     ----------------
@@ -172,7 +172,7 @@ class Score:
 Fit = Callable[[int, Part, Allowance, int], tuple[Any, ArrayLike, PredictionRanges]]
 """From a candidate, the training part, an allowance and a seed to a released model.
 
-Beside it its w and the ranges to which it clips: the held-out records are predicted as it does.
+It also returns the model's w and its ranges for clipping, by which held-out records are predicted.
 """
 
 

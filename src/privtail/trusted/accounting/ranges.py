@@ -15,16 +15,16 @@ from privtail.trusted.accounting.curves import ULP, first_below, up
 Doubles = NDArray[np.float64]
 
 CELLS = 12
-"""Of the range of one pick, into which privacy losses are sorted; at least."""
+"""Least number of cells in the range of one pick; privacy losses are sorted into them."""
 
 COARSEST = 0.1
-"""Width of a cell, at most."""
+"""Largest width of a cell."""
 
 MOST_PICKS = 64
-"""More are not worth the time that they take here."""
+"""Largest number of picks; for more the bound takes too much time."""
 
 LARGEST = 100.0
-"""Loss of all picks together from which privacy is none."""
+"""From this loss of all picks together on, no privacy is claimed."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ class BoundedRange:
     Formal guarantee
     ----------------
     Let L be the loss that was met so far, under the first of two neighbours, and F_j(x) the largest
-    E (1 - e^(x - L))_+ that j picks can reach, so that delta(epsilon) = F(epsilon). F_0(x) = (1 -
-    e^x)_+, which is convex in z = e^x. The losses of one pick lie in [t - span, t] for some t in
-    [0, span] that the past may choose, and e^-L has mean 1: among such laws a convex function of
-    e^-L has the largest mean under the one on the two ends, so
+    E (1 - e^(x - L))_+ that j picks can reach. So delta(epsilon) = F(epsilon), F being that of all
+    picks. F_0(x) = (1 - e^x)_+ is convex in z = e^x. The losses of one pick lie in [t - span, t]
+    for some t in [0, span] that the past may choose, and e^-L has mean 1: among such laws a convex
+    function of e^-L has the largest mean under the one on the two ends, so
 
         F_j(x) = sup over t of p F_(j-1)(x - t) + (1 - p) F_(j-1)(x - t + span),
         p = (e^span - e^t) / (e^span - 1)

@@ -92,9 +92,9 @@ LOST = (
     "charged stays charged; nothing more is released. Start it again, with fewer rows a worker."
 )
 MEMORY = 0.5
-"""Part of the workers' memory that decoded rows may take; of more, every pass reads them again."""
+"""Part of the workers' memory that decoded rows may take; if they need more, passes read again."""
 TASKS = 4
-"""Tasks for each thread of the workers, where partitions are read again: who is fast does more."""
+"""Tasks for each thread of the workers, where partitions are read again: a fast one does more."""
 
 
 def _require_equal(
@@ -160,18 +160,18 @@ class Spread(PrivateRows):
         if exposure is not None:
             if is_spread(X) != is_spread(exposure):
                 raise InvalidInput(
-                    "X and exposure are both Dask collections, or neither is. Of one frame pass "
+                    "X and exposure are both Dask collections, or neither is. From one frame pass "
                     'X=ddf[features] and exposure=ddf["years"].'
                 )
             y = {"y": y, "exposure": exposure}
         if y is not None and is_spread(X) != is_spread(y):
             raise InvalidInput(
-                "X and y are both Dask collections, or neither is. Of one frame pass "
-                'X=ddf[features] and y=ddf["cost"]; of arrays dask.array.from_array(y, chunks).'
+                "X and y are both Dask collections, or neither is. From one frame pass "
+                'X=ddf[features] and y=ddf["cost"]; for arrays dask.array.from_array(y, chunks).'
             )
         if groups is not None and is_spread(X) != is_spread(groups):
             raise InvalidInput(
-                "X and groups are both Dask collections, or neither is. Of one frame pass "
+                "X and groups are both Dask collections, or neither is. From one frame pass "
                 'X=ddf[features] and groups=ddf["customer"].'
             )
         if categories is not None:  # read once: workers and driver encode alike

@@ -46,7 +46,7 @@ _AS_DICTIONARIES = {"PLAIN", "PLAIN_DICTIONARY", "RLE", "RLE_DICTIONARY", "BIT_P
 
 _READ_BYTES = 1 << 20
 _LONGEST = 64
-"""Blocks of a CSV with a long row are at most so many times as long: PyArrow needs whole rows."""
+"""How many times longer blocks of a CSV with a long row may be: PyArrow needs whole rows."""
 _KEPT_WINDOWS = 32
 
 

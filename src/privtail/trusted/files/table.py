@@ -50,7 +50,7 @@ from privtail.trusted.private_rows import PrivateFile
 from privtail.trusted.records.arrow import Distinct, arrow_ids, joined
 
 _ODD, _ODD_IF_NUMERIC = 0.1, 0.5
-"""Text is refused as numbers if more of its cells in the first rows are none."""
+"""A column of text is refused as numbers if more of its cells in the first rows hold no number."""
 
 
 class TableFile(PrivateFile):

@@ -5,8 +5,8 @@ Formal guarantee
 Let b be the number of grid bits. Every kernel turns one row into numbers that depend on that row
 and on public arguments alone (summation orders are fixed in the source, no fast-math), and
 
-* `ball_sum` and `moment_sum`: the integer vector of a row has l2 norm at most 2^b;
-* `box_sum`: every integer of a row lies in [-limit, limit], limit <= 2^b;
+* `ball_dense`, `ball_sparse`, `moment_sum`: the integer vector of a row has l2 norm at most 2^b;
+* `box_dense`, `box_sparse`: every integer of a row lies in [-limit, limit], limit <= 2^b;
 * `tally`: a value adds one to one cell of its column;
 
 for every input, NaN, infinities and subnormals included. A row that holds a non-finite number, or

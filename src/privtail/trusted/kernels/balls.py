@@ -5,10 +5,10 @@ Formal guarantee
 Let b be the number of grid bits. `ball_dense`, `ball_sparse` and `moment_sum`: the integer vector
 of a row has l2 norm at most 2^b, for every input.
 
-`ball_sum` clips x (outer) r. With q = |z|^2 and p = |r|^2 inside [1e-140, 1e140] the computed
-squares carry a relative error below (d + K + 4) 2^-53, so |z||r|f <= R(1 - m) holds with the
-margin m >= d 2^-48 to spare; rounding to the nearest grid point adds at most sqrt(D)/2 to the
-norm, and m >= 8 sqrt(D) 2^-b pays for it. Outside that range the vector itself is computed from
+`ball_dense` and `ball_sparse` clip x (outer) r. With q = |z|^2 and p = |r|^2 inside [1e-140, 1e140]
+the computed squares carry a relative error below (d + K + 4) 2^-53, so |z||r|f <= R(1 - m) holds
+with the margin m >= d 2^-48 to spare; rounding to the nearest grid point adds at most sqrt(D)/2 to
+the norm, and m >= 8 sqrt(D) 2^-b pays for it. Outside that range the vector itself is computed from
 max-scaled factors and accepted only if its own sum of squares passes.
 """
 

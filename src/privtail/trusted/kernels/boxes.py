@@ -28,7 +28,7 @@ from privtail.trusted.kernels.lanes import (
 )
 
 CLAMP, TRUNCATE, CATONI = 0, 1, 2
-"""Influence functions of `box_sum`."""
+"""Influence functions of `box_dense` and `box_sparse`."""
 
 FRACTION_DEGREE = 12
 """Coefficients of each of the two polynomials of the smoothed influence."""

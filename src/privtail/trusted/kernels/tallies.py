@@ -16,7 +16,7 @@ import numpy as np
 from privtail.compilation import compiled
 
 EVERY, NONE = -1, -2
-"""In place of the column that a row counts in: all columns, no column."""
+"""What stands for the column in which a row counts: all columns, no column."""
 
 _EXPONENTS = 2048
 

@@ -2,9 +2,9 @@
 
 Formal guarantee
 ----------------
-Of a loss public numbers alone are read. What is said of row i is then a function of row i: a loop
-of `loops` of its margins and its target, or an element-wise operation of NumPy beside one, whose
-result for an entry does not depend on the others.
+Nothing of a loss is read but public numbers. So the result for row i is a function of row i: a loop
+of `loops` over its margins and its target, and element-wise operations of NumPy, whose result for
+an entry does not depend on the others.
 """
 
 from __future__ import annotations

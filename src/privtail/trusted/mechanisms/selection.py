@@ -77,8 +77,8 @@ class NoisyMax:
 class LaplaceMax:
     """The index of the largest score under discrete Laplace noise of ``multiplier`` x l-inf radius.
 
-    The first of equal ones. `NoisyMax` makes the same choice for less; this is that of Cai, Wang
-    and Zhang's peeling (T22 Algorithm 4).
+    Ties go to the first. `NoisyMax` makes the same choice at a lower cost; this one is in the
+    peeling of Cai, Wang and Zhang 2019.
 
     Formal guarantee
     ----------------

@@ -25,11 +25,11 @@ ROUNDING = 2.0**-30
 
 @dataclass(frozen=True, kw_only=True)
 class SampleAndAggregate:
-    """Centre of attention with noise in proportion to its smooth sensitivity (W20 Algorithm 1).
+    """Centre of attention with noise in proportion to its smooth sensitivity.
 
     Parameters
     ----------
-    multiplier : 1/gamma of the paper: noise per smooth sensitivity.
+    multiplier : 1/gamma of Wang, Xiao, Devadas, Xu 2020, Algorithm 1: noise per sensitivity.
     blocks : m, how many disjoint parts the records are dealt into.
     radius : values are forced into the ball of this radius around the fallback point; half of the
         paper's Lambda.

@@ -21,7 +21,7 @@ Doubles = NDArray[np.float64]
 ROUNDING = 2.0**-40
 """Taken off the smoothness for what floating point can do to the logarithm of a sensitivity."""
 WIDEST = 2.0**30
-"""Of the interval of values over that of their mean."""
+"""The largest width of the interval of values over that of their mean."""
 
 
 @dataclass(frozen=True, kw_only=True)
