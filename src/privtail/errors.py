@@ -93,7 +93,7 @@ class AccuracyWarning(UserWarning):
 
 
 class MissingWarning(UserWarning):
-    """Rows to predict hold no category that the model knows, or, of a file, have no prediction."""
+    """Rows to predict hold no category known to the model, or rows in files have no prediction."""
 
 
 def warn(warning: str | Warning, category: type[Warning] | None = None) -> None:

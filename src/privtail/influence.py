@@ -26,9 +26,9 @@ def catoni_bound(smoothing: float) -> float:
 def catoni_influence(a: NDArray[np.float64], smoothing: float) -> NDArray[np.float64]:
     """E phi(a (1 + eta)), eta ~ N(0, 1/smoothing), in a numerically safe form; shape of ``a``.
 
-    The printed closed form (Holland 2019, eq. 11; W20 eq. 9) cancels catastrophically for large
-    |a|. For small |a|/sqrt(smoothing) truncated moments are used, else Gauss-Legendre quadrature
-    of phi on [-sqrt 2, sqrt 2] plus the two tails (docs/mathematics.md#catoni).
+    The printed closed form (Holland 2019, eq. 11; Wang et al. 2020, eq. 9) cancels catastrophically
+    for large |a|. For small |a|/sqrt(smoothing) truncated moments are used, else Gauss-Legendre
+    quadrature of phi on [-sqrt 2, sqrt 2] plus the two tails (docs/mathematics.md#catoni).
     """
     a = np.asarray(a, dtype=np.float64)
     positive = np.minimum(np.abs(a), 1e150)  # the function is constant long before that

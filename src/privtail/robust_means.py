@@ -64,7 +64,7 @@ class MallowsMean(_Positive):
 
 @dataclass(frozen=True)
 class ClampedMean(_Positive):
-    """Entries clamped to [-threshold, threshold] (Kamath et al. 2020; X23 Algorithm 3)."""
+    """Entries clamped to [-threshold, threshold] (Kamath et al. 2020; Xie et al., Algorithm 3)."""
 
     threshold: float
     blocks: int = 1
@@ -76,7 +76,7 @@ class ClampedMean(_Positive):
 
 @dataclass(frozen=True)
 class TruncatedMean(_Positive):
-    """Entries outside [-threshold, threshold] count as 0 (T22 Algorithms 1 and 3)."""
+    """Entries outside [-threshold, threshold] count as 0 (Tao et al. 2022, Algorithms 1, 3)."""
 
     threshold: float
     blocks: int = 1
@@ -88,7 +88,7 @@ class TruncatedMean(_Positive):
 
 @dataclass(frozen=True)
 class SmoothedCatoniMean(_Positive):
-    """Catoni and Giulini's smoothed truncation (Holland 2019; W20 Algorithm 4, X23 Algorithm 4).
+    """Catoni and Giulini's smoothed truncation (Holland 2019; Wang et al. 2020; Xie et al.).
 
     An entry x becomes scale x E phi((x/scale)(1 + eta)), eta ~ N(0, 1/smoothing), where
     phi(a) = a - a^3/6 on |a| <= sqrt 2 and +-2 sqrt(2)/3 beyond. The expectation is monotone in x,

@@ -1,4 +1,4 @@
-"""Empirical minimizers of disjoint parts, aggregated: W20 Algorithm 1."""
+"""Empirical minimizers of disjoint parts, aggregated: Wang et al. 2020, Algorithm 1."""
 
 from __future__ import annotations
 

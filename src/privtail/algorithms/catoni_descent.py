@@ -1,4 +1,4 @@
-"""Gradient descent with smoothed Catoni gradients: W20 Algorithm 4."""
+"""Gradient descent with smoothed Catoni gradients: Wang et al. 2020, Algorithm 4."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Private Frank-Wolfe with Gaussian gradients and a random iterate: W19 Algorithm 2."""
+"""Private Frank-Wolfe with Gaussian gradients: Wang and Xu 2019, Algorithm 2."""
 
 from __future__ import annotations
 

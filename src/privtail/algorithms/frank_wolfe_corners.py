@@ -1,4 +1,4 @@
-"""Private Frank-Wolfe that selects a corner by a noisy maximum: W19 Algorithm 4."""
+"""Private Frank-Wolfe that selects a corner by a noisy maximum: Wang and Xu 2019, Algorithm 4."""
 
 from __future__ import annotations
 

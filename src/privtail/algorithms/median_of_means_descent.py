@@ -1,4 +1,4 @@
-"""Projected descent on a truncated median of means: T22 Algorithms 2 and 3."""
+"""Projected descent on a truncated median of means: Tao et al. 2022, Algorithms 2 and 3."""
 
 from __future__ import annotations
 

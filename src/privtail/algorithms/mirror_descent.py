@@ -1,4 +1,4 @@
-"""Private mirror descent with Gaussian gradients and a random iterate: W19 Algorithm 3."""
+"""Private mirror descent with Gaussian gradients: Wang and Xu 2019, Algorithm 3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exponential mechanism over a net of models: W22 Algorithms 1 and 2."""
+"""The exponential mechanism over a net of models: l1 regression of Wang and Xu."""
 
 from __future__ import annotations
 

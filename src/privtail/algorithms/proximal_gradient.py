@@ -1,4 +1,4 @@
-"""Full-batch private proximal gradient with a random iterate: W19 Algorithm 1."""
+"""Full-batch private proximal gradient with a random iterate: Wang and Xu 2019, Algorithm 1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Iterative hard thresholding with private peeling: T22 Algorithm 5, and that of Hu et al."""
+"""Iterative hard thresholding with peeling: Tao et al. 2022, Algorithm 5, and Hu et al. 2022."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradient descent with trimmed means and smooth sensitivity: W20 Algorithms 2 and 3."""
+"""Gradient descent with trimmed means: Wang et al. 2020, Algorithms 2 and 3."""
 
 from __future__ import annotations
 

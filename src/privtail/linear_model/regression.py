@@ -22,7 +22,7 @@ class DPLinearRegression(PrivateRegressor):
     heteroscedastic : bool, default=False
         Whether standard errors and intervals of slopes allow for residuals whose spread depends on
         the features: costs vary more among large firms, for example. This takes one more release,
-        about 2 % of the budget, and needs ``algorithm="auto"``. Slopes estimate the same with it.
+        about 2 % of the budget, and needs ``algorithm="auto"``. The slopes have the same meaning.
 
     Examples
     --------

@@ -85,7 +85,9 @@ class HuberLoss(RowwiseLoss):
 
 @dataclass(frozen=True, kw_only=True)
 class RelativeHuberLoss(HuberLoss):
-    """A `HuberLoss` whose threshold counts in scales of the target, once these are known.
+    """A `HuberLoss` whose threshold is a multiple of the scale of the target.
+
+    A fit that releases this scale turns it into a `HuberLoss`. Until then the scale counts as 1.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ Maker = Callable[[Problem, float, Budget, float], MappedAlgorithm]
 """From the problem, the scale of a gradient, the budget and the curvature of the loss."""
 
 BATCHES = 6
-"""Expected batches per pass of the stochastic algorithms (X23 uses n/6)."""
+"""Expected batches per pass of the stochastic algorithms (Xie et al. use n/6)."""
 
 
 def _catoni(problem: Problem, unit: float, budget: Budget, curvature: float) -> MappedAlgorithm:

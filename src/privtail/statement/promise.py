@@ -281,7 +281,7 @@ class Statement:
         }
 
     def recomputed(self) -> dict[str, Any]:
-        """What the file says of its own cost."""
+        """The cost that follows from the releases, by name, as the file says it."""
         numbers = {"epsilon": self.spent, "mu": self.mu, "rho": self.rho}
         numbers |= {"slack": self.slack} if self.slack else {}
         return {k: to_number(v) for k, v in numbers.items()} | {"accountant": self.accountant}
