@@ -591,7 +591,7 @@ def test_the_better_of_two_models(numbers, labels):
     found = compare(good, FirstColumn(), X, y, epsilon=1, trusted_rowwise=True, **QUIET)
     assert found.better == "first"
     assert found.p_value < 1e-6
-    assert "difference of the mean losses, first less second" in str(found)
+    assert "difference of the mean absolute errors, first less second" in str(found)
     assert "p-value below 1e-300" in str(replace(found, p_value=0.0))
     truth = np.abs(y - good.predict(X)).mean() - np.abs(y - bad.predict(X[:, :1])).mean()
     near(found.difference, truth, 0.3)
@@ -600,6 +600,7 @@ def test_the_better_of_two_models(numbers, labels):
     found = compare(bad, good, X, y, epsilon=1, trusted_rowwise=True, **QUIET)
     assert (found.better, found.p_value < 1e-3) == ("second", True)
     assert str(found).startswith("The second model is better")
+    assert "difference of the mean log losses" in str(found)
     same = compare(good, good, X, y, epsilon=1, trusted_rowwise=True, **QUIET)
     assert same.p_value > 0.01
     assert str(same).startswith("Neither model is shown to be better")

@@ -29,7 +29,8 @@ from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.row_errors import LARGEST_LOSS, AnyModel
 from privtail.views import Row, numbers
 
-DIFFERENCE = "difference of the mean losses, first less second"
+DIFFERENCE = "difference of the mean {losses}, first less second"
+LABELS = "compare: labels"
 OPEN = (
     "Nothing bounds the difference on one side or both, because noise may hide rows in which the "
     "losses differ. Models that agree in nearly all rows cannot be told apart. For others use more "
@@ -84,7 +85,7 @@ class Comparison:
     def __str__(self) -> str:
         promised = "".join(f"; {text}" for text in unkept(self.privacy_))
         notes = "".join(f"\nNote. {text}" for text in self.notes)
-        return f"{self._told}; {DIFFERENCE} {self.difference}{promised}{notes}"
+        return f"{self._told}; {self._named} {self.difference}{promised}{notes}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers for JSON: an end that is infinite is None."""
@@ -98,8 +99,13 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         e = self.difference
-        row = Row.of(DIFFERENCE, e.value, e.low, e.high)
+        row = Row.of(self._named, e.value, e.low, e.high)
         return numbers([row], (f"{self._told}.", *self.notes, self.privacy_.headline))
+
+    @property
+    def _named(self) -> str:
+        labels = self.privacy_.label == LABELS
+        return DIFFERENCE.format(losses="log losses" if labels else "absolute errors")
 
     @property
     def _told(self) -> str:
@@ -243,7 +249,7 @@ def _of_labels(
     confidence: float,
 ) -> tuple[Estimate, float, Statement]:  # fmt: skip
     rows = row_errors.excess_losses(X, y, one, other, classes)
-    curator = rows.curator(**promised.options("compare: labels"))
+    curator = rows.curator(**promised.options(LABELS))
     promised.warn(curator.problem.n)
     n, answer = curator.problem.n, curator.problem.means(HALF)
     multiplier = calibrated(
