@@ -386,3 +386,20 @@ def test_a_group_that_noise_hides_leaves_the_intervals_of_the_others() -> None:
         assert np.isfinite(ends[:-1]).all()
         assert ends[-1].tolist() == [[-math.inf, math.inf]]
     assert np.isnan(found.value[-1]).all()
+
+
+def test_a_count_of_a_boolean_column_says_that_it_is_no_count_of_true():
+    """It is the number of rows, whatever they hold, and a count of True was probably meant."""
+    paid = pd.Series([True, False, False] * 100, name="paid")
+    for column in (paid, paid.to_numpy(), paid.astype("boolean"), pl.Series("paid", paid)):
+        with pytest.warns(AccuracyWarning, match=r"categories=\[False, True\]"):
+            found = privtail.private_count(column, epsilon=50)
+        assert found.warnings_
+        assert abs(float(found) - 300) < 1.2  # 7 deviations: once in 1e11 runs it is not
+    assert not privtail.private_count(paid.astype(float), epsilon=50).warnings_
+
+
+@pytest.mark.parametrize(("name", "known"), [("private_median", "quantile"), ("DPRidge", "linear")])
+def test_a_name_that_privtail_lacks_leads_to_one_that_it_has(name, known):
+    with pytest.raises(AttributeError, match=f"Is privtail.*{known}.* meant"):
+        getattr(privtail, name)

@@ -72,6 +72,21 @@ def test_of_groups_histograms_and_evaluations_too(path: Path) -> None:
         assert found["mae"].value == same["mae"].value
 
 
+def test_counts_of_persons_say_what_they_leave_out() -> None:
+    """A count of visits at max_rows=1 is far below the number of visits, and its interval too."""
+    frame, many = visits(), {**OPTIONS, "max_rows": 1}
+    column = frame["days"]
+    said = "Rows of a person beyond max_rows, and rows of no person, are in no count."
+    count = privtail.private_count(column, groups=frame["person"], **many)
+    assert count.conf_int()[1] < 0.5 * N
+    found = privtail.private_histogram(column, 4, groups=frame["person"], **many)
+    for text in (repr(count), count._repr_html_(), str(found), found._repr_html_()):
+        assert said in text
+    alone = {**OPTIONS, "max_rows": None}
+    assert said not in repr(privtail.private_count(column, **alone))
+    assert said not in str(privtail.private_histogram(column, 4, **alone))
+
+
 def test_a_wrong_name_is_refused_and_costs_nothing(path: Path) -> None:
     ledger = privtail.Ledger(epsilon=10, delta=1e-3)
     with pytest.raises(InvalidInput, match="Is 'person' meant"):

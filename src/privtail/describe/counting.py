@@ -33,6 +33,14 @@ ALL_HIDDEN = (
     "they are written with the cells, and their type with that of the column; or spend more."
 )
 
+BOOLEAN = {"bool", "boolean"}
+"""Types of columns of NumPy, pandas and polars, in small letters."""
+
+BOTH = (
+    "True and False are both numbers, so every row of {name!r} that holds one of them is counted. "
+    'How many hold each: private_count(frame, by="{name}", categories=[False, True], epsilon=1).'
+)
+
 
 @interruptible
 @steady
@@ -99,7 +107,8 @@ def private_count(
     Warns
     -----
     AccuracyWarning
-        If noise hides the count of every category.
+        If noise hides the count of every category. If the data are one Boolean column: both of its
+        values count.
 
     Examples
     --------
@@ -122,6 +131,10 @@ def private_count(
     table = tabled(
         data, by=by, categories=categories, only_groups=by is not None, leave_out=by is None
     )
+    told: tuple[str, ...] = ()
+    if table.vector and str(getattr(table.data[table.names[0]], "dtype", "")).lower() in BOOLEAN:
+        told = (BOTH.format(name=table.names[0]),)
+        warn(told[0], AccuracyWarning)
     curator = table.curator(promised, "private_count")
     problem, grouped = curator.problem, bool(table.by)
     if grouped:
@@ -141,7 +154,7 @@ def private_count(
     std = law.event(answer.sensitivity).std
     value = answer.release(law)
     found = value if grouped else float(value[0])
-    estimate = CountEstimate(found, std, table.groups if grouped else (), state(curator))
+    estimate = CountEstimate(found, std, table.groups if grouped else (), state(curator), told)
     if grouped and not np.any(estimate.conf_int(1 - HIDDEN / count)[:, 0] > 0):
         warn(ALL_HIDDEN, AccuracyWarning)
         return replace(estimate, warnings_=(ALL_HIDDEN,))

@@ -15,6 +15,12 @@ from privtail.statement import Statement, unkept
 from privtail.views import MOST, Row, framed, intervals, numbers
 
 Doubles = NDArray[np.float64]
+BEYOND = "Rows of a person beyond max_rows, and rows of no person, are in no count."
+
+
+def beyond(statement: Statement) -> tuple[str, ...]:
+    """What counts of persons leave out; nothing where rows are protected."""
+    return (BEYOND,) * (statement.max_rows is not None)
 
 
 def public_numbers(given: Any, name: str) -> Doubles:
@@ -115,7 +121,9 @@ class CountEstimate:
         rows, several = self._rows(), 1 < len(self.groups) <= MOST
         said = f"Intervals are of 95 %; the noise has standard deviation {self.noise_std:.3g}."
         picture = intervals(rows, "Rows in each group", zero=True) if several else ""
-        return framed(picture) + numbers(rows, (said, *self.warnings_, self.privacy_.headline))
+        return framed(picture) + numbers(
+            rows, (said, *beyond(self.privacy_), *self.warnings_, self.privacy_.headline)
+        )
 
     def __repr__(self) -> str:
         lines = [
@@ -123,7 +131,7 @@ class CountEstimate:
             for row in self._rows()
         ]
         noise = f"[...] is a 95 % interval; the noise has standard deviation {self.noise_std:.3g}"
-        return printable("\n".join([*lines, noise, *unkept(self.privacy_)]))
+        return printable("\n".join([*lines, noise, *beyond(self.privacy_), *unkept(self.privacy_)]))
 
 
 @dataclass(frozen=True)

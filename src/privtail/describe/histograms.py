@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from privtail import views
 from privtail.calibration import calibrated
 from privtail.compilation import steady
-from privtail.describe.estimates import count_interval, public_numbers
+from privtail.describe.estimates import beyond, count_interval, public_numbers
 from privtail.describe.search import ColumnQuantiles, QuantileSearch
 from privtail.describe.tabled import tabled
 from privtail.errors import AccuracyWarning, InvalidInput, require_whole, warn
@@ -124,7 +124,7 @@ class HistogramEstimate:
         said = (
             views.said_of_outside(self.edges.tolist(), self.below, self.above),
             f"Intervals are of 95 %; the noise has standard deviation {self.noise_std:.3g}.",
-            *self.warnings_, self.privacy_.headline,
+            *beyond(self.privacy_), *self.warnings_, self.privacy_.headline,
         )  # fmt: skip
         picture = views.framed(views.bars(self.edges.tolist(), rows, "Rows in each bin"))
         return picture + views.numbers(rows, said)
@@ -139,7 +139,7 @@ class HistogramEstimate:
         return printable("\n".join([
             f"{below}: {self.below:z,.0f}", *lines, f"{above}: {self.above:z,.0f}",
             f"[...] is a 95 % interval; the noise has standard deviation {self.noise_std:.3g}",
-            self.privacy_.headline,
+            *beyond(self.privacy_), self.privacy_.headline,
         ]))  # fmt: skip
 
 
