@@ -37,6 +37,14 @@ _HOMES = {
     "workers": "privtail.dask_client",
 }
 
+_OTHERWISE = {
+    "private_median": "private_quantile(x, 0.5, epsilon=1)",
+    "private_sum": "private_mean, times the number of rows,",
+    "private_std": "summarize",
+    "describe": "summarize",
+}
+"""What may be asked for by those who do not know its name."""
+
 _ROOMS = ("algorithms", "data", "domains", "errors", "features", "linear_model", "losses")
 
 __all__ = [
@@ -71,7 +79,8 @@ def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return importlib.import_module(f"privtail.{name}")
     if name not in _HOMES:
-        mend = f" Is privtail.linear_model.{name} meant?" if name.startswith("DP") else ""
+        near = f"linear_model.{name}" if name.startswith("DP") else _OTHERWISE.get(name)
+        mend = "" if near is None else f" Is privtail.{near} meant?"
         raise AttributeError(f"module 'privtail' has no attribute {name!r}.{mend}")
     return getattr(importlib.import_module(_HOMES[name]), name)
 

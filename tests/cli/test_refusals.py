@@ -407,6 +407,7 @@ def test_advice_can_be_pasted_whatever_the_names(shell, table):
         (("fitt",), "There is no command 'fitt'. Is 'fit' meant?"),
         (("ledger", "budget.jsonl"), "There is no command 'ledger'. Is 'budget' meant?"),
         (("describe", "claims.csv"), "There is no command 'describe'. Is 'summarize' meant?"),
+        (("median", "claims.csv"), "There is no command 'median'. Is 'quantile' meant?"),
         (("show", "model.json"), "There is no command 'show'. Is 'report' meant?"),
         (("verify", "a.json", "b.json"), "no place for 'b.json'. Run the command once for each"),
         (("mean", "--epsilon"), "The option --epsilon needs a value after it."),

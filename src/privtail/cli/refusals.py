@@ -23,7 +23,10 @@ _KINDS = (
 )  # fmt: skip
 """How Typer and its parts name a kind of value, and what it is."""
 
-_OTHERWISE = {"ledger": "budget", "describe": "summarize", "show": "report", "coef": "report"}
+_OTHERWISE = {
+    "ledger": "budget", "describe": "summarize", "show": "report", "coef": "report",
+    "median": "quantile", "average": "mean", "score": "evaluate", "train": "fit",
+}  # fmt: skip
 """What a verb may be called by those who do not know its name."""
 _OTHER_OPTIONS = {
     "--categories": ["--by"], "--drop": ["--column"], "--cv": ["--folds"], "--k": ["--folds"],
