@@ -75,12 +75,17 @@ def to_code(model: Model, language: Language) -> str:
     raise InvalidInput(f"The language must be {' or '.join(LANGUAGES)}, got {language!r}.")
 
 
+RATES = "for an exposure of 1: multiply by that of a row"
+"""What the code of a model of rates predicts."""
+
+
 # --- SQL ------------------------------------------------------------------------------------------
 
 
 def _sql(model: Model) -> str:
     scores = [_sql_score(model, k) for k in range(len(model.coef))]
-    head = f"-- {model.kind} model of {_comment(model.target)} by privtail"
+    rates = "" if model.exposure is None else f", {RATES}"
+    head = f"-- {model.kind} model of {_comment(model.target)} by privtail{rates}"
     if model.classes is None:
         value = scores[0]
         if model.link == "log":
@@ -215,7 +220,7 @@ def _comment(text: str) -> str:
 
 # --- Python ---------------------------------------------------------------------------------------
 
-_PROGRAM = '''"""A {kind} model by privtail: predict(row) needs no library."""
+_PROGRAM = '''"""A {kind} model by privtail: predict(row) needs no library{rates}."""
 
 import math
 
@@ -278,6 +283,7 @@ def _python(model: Model) -> str:
         predict = _MANY.format(classes=list(model.classes), ends=", ".join(pairs))
     return _PROGRAM.format(
         kind=model.kind,
+        rates="" if model.exposure is None else f"; {RATES}",
         functions="".join(_needed(model.encoded)),
         features="".join(f"        {value},\n" for value in _python_features(model)),
         coef=_python_rows(model.coef.tolist()),

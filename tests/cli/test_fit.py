@@ -65,7 +65,11 @@ def test_a_rate_of_an_exposure(shell):
     model = privtail.load("rate.json")
     assert model.features == ("age",)
     assert model.exposure == "years"
-    shell("predict", "rate.json", "policies.parquet", "--exposure", "years", "--out", "counts.csv")
+    rates = shell("predict", "rate.json", "policies.parquet").stderr
+    assert "These are rates" in rates
+    assert "--exposure years" in rates
+    asked = "predict", "rate.json", "policies.parquet", "--exposure", "years"
+    assert "rates" not in shell(*asked, "--out", "counts.csv").stderr
     counts = np.loadtxt("counts.csv", skiprows=1)
     assert counts == pytest.approx(model.predict({"age": age}) * years)
     said = shell(

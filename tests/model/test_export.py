@@ -132,3 +132,15 @@ def test_the_ranges_of_margins_are_written_and_read(model):
     assert not np.isfinite(endless.margin_range).any()
     with pytest.raises(InvalidInput, match="margin_range"):
         type(model).from_json(content | {"margin_range": [[0.0, 1.0]] * 7})
+
+
+def test_code_of_a_model_of_rates_says_that_it_predicts_rates():
+    rng = np.random.default_rng(0)
+    X, years = frame()[["age"]], rng.uniform(0.5, 2, 4_000)
+    model = DPPoissonRegressor(epsilon=5.0, **SIMULATED)
+    rates = model.fit(X, rng.poisson(years), exposure=years).to_model("claims")
+    counts = model.fit(X, rng.poisson(years)).to_model("claims")
+    for language in ("sql", "python"):
+        said = "for an exposure of 1: multiply by that of a row"
+        assert said in to_code(rates, language).splitlines()[0]
+        assert said not in to_code(counts, language)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +19,11 @@ from privtail.errors import InvalidInput
 if TYPE_CHECKING:
     from privtail.model import Model
     from privtail.trusted.files import TableFile
+
+RATES = (
+    "Note. These are rates, expected for an exposure of 1. Of a row with its own exposure: "
+    "--exposure {name}"
+)
 
 
 def predict(
@@ -86,6 +92,8 @@ def predict(
             for text in pages:
                 file.write(text.encode())
         say(f"wrote {out}")
+    if fitted.exposure is not None and exposure is None:
+        say(RATES.format(name=shlex.quote(fitted.exposure)))
     for text in gaps.said():
         say(f"Warning. {text}")
 
