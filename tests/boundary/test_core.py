@@ -11,6 +11,7 @@ else, and audits of what is released.
 from __future__ import annotations
 
 import ast
+import importlib.util
 import subprocess
 import sys
 import textwrap
@@ -521,6 +522,54 @@ def test_a_default_fit_loads_no_optional_room() -> None:
     """
     code = f"OPTIONAL, MOST_LOADED = {OPTIONAL!r}, {MOST_LOADED}\n" + textwrap.dedent(code)
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=300)
+
+
+def inner_first(source: str) -> list[tuple[str, str]]:
+    """Packages that a function imports a module of, before it imports the package itself."""
+    found = []
+    functions = (n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.FunctionDef))
+    for function in functions:
+        whole: set[str] = set()
+        for node in ast.walk(function):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            else:
+                names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            for name in names:
+                package, _, inner = name.partition(".")
+                if inner and package not in whole:
+                    found.append((package, name))
+                whole.add(package)
+    return found
+
+
+def test_threads_do_not_import_a_package_from_two_ends() -> None:
+    """Whoever imports ``a.b`` first holds its lock while ``a`` is imported, which wants ``a.b``.
+
+    Then Python gives another thread half of the package. So it is imported as a whole first, if it
+    imports this module of its own: two first fits at once failed to import mpmath.
+    """
+    own = "privtail", "numba"  # who compiles has imported all of it
+    asked = {
+        pair
+        for path in sorted(SOURCE.rglob("*.py"))
+        if path.parent.name != "cli"  # one thread
+        for pair in inner_first(path.read_text(encoding="utf-8"))
+        if pair[0] not in (*own, *sys.stdlib_module_names)
+    }
+    assert ("opendp", "opendp.measurements") in asked  # it is not imported by opendp
+    code = "import sys, {}; sys.exit({!r} in sys.modules)"
+    for package, name in sorted(asked):
+        if importlib.util.find_spec(package) is None:
+            continue
+        command = [sys.executable, "-W", "ignore", "-c", code.format(package, name)]
+        assert subprocess.run(command, check=False, timeout=300).returncode == 0, name
+
+
+def test_a_package_that_is_imported_from_within_is_noticed() -> None:
+    source = "def f():\n    from mpmath.ctx_iv import MPIntervalContext\n"
+    assert inner_first(source) == [("mpmath", "mpmath.ctx_iv")]
+    assert not inner_first("def f():\n    import a\n    from a.b import c\n")
 
 
 def test_randomness_lives_in_three_files_of_the_core() -> None:

@@ -13,6 +13,8 @@ import itertools
 import math
 import os
 import platform
+import subprocess
+import sys
 import threading
 from collections import Counter
 from types import SimpleNamespace
@@ -777,3 +779,29 @@ def test_zero_bits_are_refined(monkeypatch: pytest.MonkeyPatch) -> None:
     (found,) = ExactSampler().scaled_normal(np.array([0]), np.array([1000.0]), 1.0)
     assert 1000 * 13 < abs(int(found)) < 1000 * 20
     assert answers == []
+
+
+FIRST_DRAW = """
+import numpy as np
+from mpmath.libmp import libelefun
+from privtail.trusted.mechanisms import samplers
+
+found = []
+for constant in (libelefun.pi_fixed, libelefun.ln2_fixed):
+    (cell,) = constant.__closure__
+    def watched(precision, honest=cell.cell_contents, **options):
+        found.append(samplers._LOCK.locked())
+        return honest(precision, **options)
+    watched.memo_prec, watched.memo_val = -1, None
+    cell.cell_contents = watched
+samplers.ExactSampler().gaussian(np.zeros(1, np.int64), 9.0)
+assert found and all(found), found
+"""
+
+
+def test_one_thread_at_a_time_finds_the_digits_of_constants() -> None:
+    """mpmath stores a constant and its precision one after the other: two threads can mix them.
+
+    A short pi of a high precision is zero for ever, and all noise of one sign.
+    """
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FIRST_DRAW], check=True, timeout=120)

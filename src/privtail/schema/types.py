@@ -23,7 +23,7 @@ def is_label(arrow: Any) -> bool:
     of views, which Arrow cannot decode.
     """
     import pyarrow as pa
-    import pyarrow.types as kind
+    from pyarrow import types as kind
 
     if kind.is_dictionary(arrow):
         return "_view" not in str(arrow.value_type) and is_label(arrow.value_type)
@@ -34,7 +34,7 @@ def is_label(arrow: Any) -> bool:
 def in_unknown_zone(arrow: Any) -> bool:
     """Whether an Arrow type, or that of a dictionary's values, is of times in an unknown zone."""
     import pyarrow as pa
-    import pyarrow.types as kind
+    from pyarrow import types as kind
 
     if kind.is_dictionary(arrow):
         return in_unknown_zone(arrow.value_type)
@@ -49,7 +49,7 @@ def in_unknown_zone(arrow: Any) -> bool:
 
 def is_day_or_time(arrow: Any) -> bool:
     """Whether an Arrow type is of days, or of times on days."""
-    import pyarrow.types as kind
+    from pyarrow import types as kind
 
     return bool(kind.is_date(arrow) or kind.is_timestamp(arrow))
 
@@ -61,6 +61,6 @@ def is_bytes(arrow: Any) -> bool:
 
 def is_number(arrow: Any) -> bool:
     """Whether an Arrow type is a number."""
-    import pyarrow.types as kind
+    from pyarrow import types as kind
 
     return bool(kind.is_integer(arrow) or kind.is_floating(arrow) or kind.is_decimal(arrow))

@@ -99,7 +99,7 @@ def _intervals() -> Any:
     """
     with _LOCK:
         if not hasattr(_HERE, "intervals"):
-            from mpmath.ctx_iv import MPIntervalContext
+            from mpmath import MPIntervalContext
 
             _HERE.intervals = MPIntervalContext()
             _HERE.intervals.prec = 2048
@@ -112,14 +112,14 @@ def _rounded(formula: Callable[..., Any], cells: list[int]) -> int:
 
     ``cells`` are the first 128 bits of each variable.
     """
-    from mpmath.libmp import to_int
+    from mpmath import libmp
 
     iv, bits = _intervals(), 128
     while True:
         if all(cells):
             iv.prec = bits + 64
             enclosure = formula(iv, *(iv.mpf([k, k + 1]) / 2**bits for k in cells))
-            low, high = (to_int(end, "n") for end in enclosure._mpi_)
+            low, high = (libmp.to_int(end, "n") for end in enclosure._mpi_)
             if low == high:
                 return min(max(int(low), -INTEGER_LIMIT), INTEGER_LIMIT)
         bits += 64
@@ -185,13 +185,13 @@ def _error() -> Any:
 @cache
 def _error_of_functions() -> Any:
     """The largest error of a logarithm, relative to its value, or of a cosine, at fixed points."""
-    from mpmath.libmp import from_man_exp, mpf_cos, mpf_log, to_str
+    _intervals()  # finds the digits that these need, too
+    from mpmath import libmp as mp
 
     real, worst = np.longdouble, np.longdouble(0)
     for k in range(1, 100, 6):
-        logarithm, cosine = (
-            real(to_str(function(from_man_exp(k, -4), 160), 45)) for function in (mpf_log, mpf_cos)
-        )
+        at = mp.from_man_exp(k, -4)
+        logarithm, cosine = (real(mp.to_str(f(at, 160), 45)) for f in (mp.mpf_log, mp.mpf_cos))
         x = real(k) / 16
         worst = max(worst, abs(np.log(x) / logarithm - 1), abs(np.cos(x) - cosine))
     return worst

@@ -316,10 +316,10 @@ def _unwrapped(values: Any) -> Any:
         raise containers.several_columns(len(names))
     if room(values) != "pandas":
         return values
-    from pandas.arrays import ArrowExtensionArray
+    from pandas import arrays as of_pandas
 
     array = getattr(values, "array", values)
-    return array.__arrow_array__() if isinstance(array, ArrowExtensionArray) else values
+    return array.__arrow_array__() if isinstance(array, of_pandas.ArrowExtensionArray) else values
 
 
 def _array(values: Any, dtype: DTypeLike | None = None) -> NDArray[Any]:
