@@ -21,16 +21,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 
-from privtail import calibration
+from privtail import calibration, evaluate, private_covariance
 from privtail.algorithms import (
     AggregatedMinimizer,
     BoostedAdaSSP,
@@ -59,6 +59,7 @@ from privtail.domains import L1Ball, L2Ball, Unconstrained
 from privtail.losses import AbsoluteLoss, LogisticLoss, SquaredLoss
 from privtail.mean import private_mean
 from privtail.robust_means import ClampedMean, ClippedMean, SmoothedCatoniMean, TruncatedMean
+from privtail.statement import Statement
 from privtail.trusted import curator as curator_module
 from privtail.trusted.accountants import Cost, cost
 from privtail.trusted.budget import NEIGHBOURS, Budget, Neighbours
@@ -275,7 +276,7 @@ class Fit:
 
     Attributes
     ----------
-    algorithm : or the options of a private mean.
+    algorithm : or the options of a private mean, or a function of X, y and options that releases.
     others : X (n, d) and y (n,) of all records; what is at RECORD is not used.
     one, other : the two records (x, y).
     draws : times a usual number of draws; more where one choice of several is informative.
@@ -301,12 +302,11 @@ class Fit:
         """One fit; its plan."""
         X, y = self.others[0].copy(), self.others[1].copy()
         X[RECORD], y[RECORD] = record
+        options = {**asdict(budget), "noise": "simulated", "random_state": 0}
         if isinstance(self.algorithm, dict):
-            found = private_mean(
-                y, epsilon=budget.epsilon, delta=budget.delta, neighbours=budget.neighbours,
-                noise="simulated", random_state=0, **self.algorithm,
-            )  # fmt: skip
-            return found.privacy_.plan, budget
+            return private_mean(y, **options, **self.algorithm).privacy_.plan, budget
+        if callable(self.algorithm):
+            return self.algorithm(X, y, options).plan, budget
         curator = Curator(X, y, budget=budget, noise="simulated", random_state=0)
         multiplier = calibrated(curator, lambda m: self.algorithm.plan(m, curator.problem))
         domain = self.domain
@@ -483,6 +483,26 @@ class Aggregated:
         aggregate(batch, lambda x, y: y, np.zeros(1), self.mechanism(multiplier))
 
 
+def covariances(X: np.ndarray, _: np.ndarray, options: dict[str, Any]) -> Statement:
+    """A count, ranges, tails and products of the columns of X."""
+    return private_covariance(X, **options).privacy_
+
+
+class Odds:
+    """A model whose log-odds are the feature."""
+
+    classes_ = np.array([0.0, 1.0])
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        return expit(X * [-1.0, 1.0])
+
+
+def judged(X: np.ndarray, y: np.ndarray, options: dict[str, Any]) -> Statement:
+    """Two histograms that find bins, a table of labels by bin, and means."""
+    (statement,) = evaluate(Odds(), X, y, trusted_rowwise=True, **options).statements
+    return statement
+
+
 def opposed(blocks: int, reach: float = HUGE) -> tuple[np.ndarray, np.ndarray]:
     """Others that make the block of the record the median: half the blocks up, half down."""
     X, y = np.ones((12, 1)), np.full(12, math.nan)
@@ -590,6 +610,14 @@ FITS: dict[str, Fit] = {
     "column moments": Fit(
         algorithm=ByGroup(cells=False), others=columns([0.0, 1.0, 0.0], 0.0), part=0.1,
         one=([HUGE, 1.0, 0.0], 0.0), other=([-HUGE, 1.0, 0.0], 0.0),
+    ),
+    "covariances": Fit(
+        algorithm=covariances, others=columns([math.nan] * 2, 0.0),
+        one=([1e19, 0.0], 0.0), other=([0.0, 1e19], 0.0),
+    ),
+    "labels and log-odds": Fit(
+        algorithm=judged, others=columns([0.5], 1.0), part=0.1, one=([40.0], 1.0),
+        other=([-40.0], 1.0),
     ),
     "W20 1, a function": Fit(algorithm=Aggregated(mechanism=aggregated_mean), **POINTS, **LOOSE),
     "W20 1": Fit(

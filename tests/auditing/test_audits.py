@@ -515,6 +515,24 @@ def test_a_row_that_counts_in_every_group_is_caught(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["covariances", "labels and log-odds"])
+def test_a_row_that_counts_in_every_cell_above_is_caught(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counts of tails, and of the histograms that find bins, are billed for one cell of a row."""
+    honest = questions.Histogram.add
+
+    def add(self: questions.Histogram, block: questions.Block, sums: np.ndarray) -> None:
+        own = np.zeros_like(sums)
+        honest(self, block, own)
+        sums += own.cumsum(axis=-1)
+
+    monkeypatch.setattr(questions.Histogram, "add", add)
+    verdict, _ = audited(small_claim(name), "replace_one", draws=800)
+    assert verdict.caught, verdict
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["W19 1", "KSU 2020, projected"])
 def test_fits_without_an_enforced_range_are_caught(
     name: str, monkeypatch: pytest.MonkeyPatch

@@ -73,6 +73,24 @@ def test_nothing_of_the_last_fit_is_left(name):
     assert not {"n_invalid_", "feature_names_in_", "leftover_"} & fitted(model).keys()
 
 
+def test_a_model_is_of_one_fit_as_a_whole(monkeypatch):
+    """It was mixed of two fits, if another thread ended one while attributes were set."""
+    model = DPRidge(epsilon=6.0, **SIMULATED)
+    meanwhile = [lambda: model.set_params(epsilon=2.0).fit(np.ones((40, 3)), np.ones(40))]
+
+    def setting(self, name, value):
+        object.__setattr__(self, name, value)
+        if self is model and name == "coef_" and meanwhile:
+            meanwhile.pop()()
+
+    monkeypatch.setattr(DPRidge, "__setattr__", setting, raising=False)
+    X, y = data("ridge")
+    model.fit(X, y)
+    seen = (model.privacy_.n, model.privacy_.epsilon, len(model.coef_), model.n_features_in_)
+    assert seen in [(300, 6.0, 2, 2), (40, 2.0, 3, 3)]
+    assert hasattr(model, "feature_names_in_") == (seen[0] == 300)
+
+
 @every
 def test_no_sample_weights_are_none(name):
     X, y = data(name)

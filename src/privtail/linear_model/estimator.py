@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import os
@@ -59,10 +60,10 @@ def as_a_whole(fit: Callable[..., Fitted]) -> Callable[..., Fitted]:
         with telling_charge(getattr(self, "ledger", None)):
             steady(fit)(fresh, *args, **kwargs)
         for name in fitted(self).keys() - fitted(fresh).keys():
-            delattr(self, name)
-        for name, value in fitted(fresh).items():
-            setattr(self, name, value)
-        for text in getattr(self, "warnings_", ()):
+            with contextlib.suppress(AttributeError):  # another thread may fit it, too
+                delattr(self, name)
+        self.__setstate__(fitted(fresh))  # all at once
+        for text in getattr(fresh, "warnings_", ()):
             warn(text, AccuracyWarning)
         return self
 
