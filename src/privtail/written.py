@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import shlex
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -84,6 +85,8 @@ def _drafted(path: Path) -> Iterator[IO[bytes]]:
     with _refused(path):
         try:
             with draft.open("xb") as file:
+                if target.exists():  # nobody may read it who might not read what it replaces
+                    draft.chmod(stat.S_IMODE(target.stat().st_mode))
                 yield file
         finally:
             draft.unlink(missing_ok=True)

@@ -144,6 +144,19 @@ def test_a_closed_pipe_loses_no_statement(shell, table):
     assert found.stderr == ""
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444])
+def test_a_file_that_is_replaced_may_be_read_by_the_same_people(tmp_path, mode):
+    """Predictions that were kept from others became readable, by --force."""
+    path = tmp_path / "predictions.csv"
+    path.write_text("old")
+    path.chmod(mode)
+    with written_whole(path, overwrite=True) as file:
+        assert Path(file.name).stat().st_mode & 0o777 == mode
+        file.write(b"new")
+    assert path.read_text() == "new"
+    assert path.stat().st_mode & 0o777 == mode
+
+
 def test_a_folder_that_cannot_be_looked_into(shell, table, monkeypatch):
     def closed(path, **_):
         raise PermissionError(13, "Permission denied", str(path))
