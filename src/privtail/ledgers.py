@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -76,6 +77,7 @@ def telling_charge(ledger: Any) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as interrupt:
+        traceback.clear_frames(interrupt.__traceback__)  # they may hold the lock, and hold rows
         if account is not None:
             interrupt.add_note(charged(account, before))
         raise

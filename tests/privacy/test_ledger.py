@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import fcntl
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -27,6 +29,7 @@ import pytest
 import privtail
 from privtail.errors import BudgetExceeded, InvalidInput, UnsupportedAccounting
 from privtail.ledger_texts import digits_above, digits_below
+from privtail.ledgers import telling_charge
 from privtail.linear_model import DPLogisticRegression, DPMean, DPRidge
 from privtail.mean import private_mean
 from privtail.robust_means import ClampedMean
@@ -850,3 +853,43 @@ def test_a_notebook_shows_the_page_of_a_ledger():
     ledger = Ledger(epsilon=1.0, delta=1e-6)
     assert "&" not in ledger.to_text()
     assert ledger._repr_html_() == f"<pre>{ledger.to_text()}</pre>"
+
+
+def interrupting(moment):
+    """A profiler that is Ctrl-C the next time Python looks for signals, after ``moment`` times."""
+    left = [moment]
+
+    def look(frame, event, _):
+        file = Path(frame.f_code.co_filename).stem
+        if event in ("call", "c_return") and file in ("contextlib", "journal", "ledger"):
+            left[0] -= 1
+            if left[0] == 0:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+    return look
+
+
+@pytest.mark.parametrize("where", ["file", "memory"])
+def test_an_interrupt_leaves_no_lock_behind(where, path, no_fsync):
+    """One Ctrl-C in 600 came while a ledger was locked: the note on the charge waited for ever."""
+    ledger = Ledger(path if where == "file" else None, epsilon=1.0, delta=0.0)
+    interrupts = []
+    for moment in itertools.count(1):
+        try:
+            with telling_charge(ledger):
+                sys.setprofile(interrupting(moment))
+                ledger.entries()
+                sys.setprofile(None)
+                break
+        except KeyboardInterrupt as interrupt:
+            interrupts.append(interrupt)  # a notebook keeps the last one, too
+        finally:
+            sys.setprofile(None)
+        if where == "file":
+            with path.open() as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            assert not ledger._pages._lock.locked()
+    assert len(interrupts) > 5
+    assert all("was not charged" in one.__notes__[0] for one in interrupts)

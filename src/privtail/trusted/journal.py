@@ -104,34 +104,27 @@ class File:
 
     @contextmanager
     def _locked(self, *, write: bool, create: bool = False) -> Iterator[int]:
-        fd = self._descriptor(write=write, create=create)
-        try:
-            yield fd
-        except OSError as error:
-            raise texts.unusable(self._path, error, write=write) from None
-        finally:
-            # Said aloud: a process forked meanwhile holds a copy of the descriptor.
-            fcntl.flock(fd, fcntl.LOCK_UN)
-            os.close(fd)
+        locked = False
+        while not locked:
+            fd = self._descriptor(write=write, create=create)
+            try:  # the lock is taken in here: no interrupt leaves it behind
+                locked = self._lock(fd, write=write)
+                if locked:
+                    yield fd
+            except OSError as error:
+                raise texts.unusable(self._path, error, write=write) from None
+            finally:
+                if locked:  # said aloud: a process forked meanwhile holds a copy of the descriptor
+                    fcntl.flock(fd, fcntl.LOCK_UN)
+                os.close(fd)
 
     def _descriptor(self, *, write: bool, create: bool) -> int:
         flags = os.O_RDWR | os.O_APPEND if write else os.O_RDONLY
         flags |= os.O_CLOEXEC | os.O_NONBLOCK | (os.O_CREAT if create else 0)
-        while True:
-            try:
-                fd = os.open(self._path, flags, 0o666)
-            except OSError as error:
-                raise texts.unusable(self._path, error, write=write) from None
-            try:
-                if self._lock(fd, write=write):
-                    return fd
-                os.close(fd)
-            except OSError as error:
-                os.close(fd)
-                raise texts.unusable(self._path, error, write=write) from None
-            except BaseException:
-                os.close(fd)
-                raise
+        try:
+            return os.open(self._path, flags, 0o666)
+        except OSError as error:
+            raise texts.unusable(self._path, error, write=write) from None
 
     def _lock(self, fd: int, *, write: bool) -> bool:
         """Wait for the lock; False if the name was given to another file meanwhile."""
