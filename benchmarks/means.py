@@ -106,6 +106,11 @@ def laws() -> dict[str, dict[str, tuple[Any, float]]]:
                 1008.0,
             ),
             "lognormal(0, 2)": (lambda rng, n: rng.lognormal(0, 2, n), math.exp(2)),
+            "lognormal(0, .6), 3 % x Pareto(1.8)": (
+                lambda rng, n: rng.lognormal(0, 0.6, n)
+                * mixed(rng, n, 0.97, np.ones(n), 1 + rng.pareto(1.8, n)),
+                math.exp(0.18) * 1.0375,
+            ),
             "geometric(.3)": (lambda rng, n: rng.geometric(0.3, n) - 1.0, 7 / 3),
             "80 % zero, rest negative binomial": (
                 lambda rng, n: mixed(rng, n, 0.8, np.zeros(n), rng.negative_binomial(1, 0.05, n)),

@@ -145,9 +145,12 @@ class CutRange:
     """The distance from its centre at which a column is clipped, and bounds of the rows beyond.
 
     **Assumption.** The part of the rows beyond a distance falls with the power `TAIL_POWER` of it,
-    or with a larger power if counts before the distance show one. No power before a distance is
-    larger than those after it, as for normal, exponential, lognormal and Pareto values. So counts
-    of the rows before and beyond bound by how much those beyond exceed the distance.
+    or with a larger power if counts before the distance show one. So a count of the rows beyond
+    bounds by how much they exceed the distance.
+
+    Rows before the distance do not bound the part beyond it: a heavier tail may begin where noise
+    hides it, as in incomes. Bounds that rested on them halved the widths for n epsilon of 20,000,
+    and held 40 instead of 55 of 60 means of lognormal values with a Pareto tail.
 
     So hardly any rows lie beyond a wide gap. Where a cell shows that some do, nothing bounds the
     loss on that side. Where noise hides them, only the assumption excludes them.
@@ -220,32 +223,24 @@ class CutRange:
     def _tail(self, side: int, end: float, hidden: float) -> tuple[float, float]:
         """Bounds of the part of the rows beyond ``end``, and of the power with which it falls.
 
-        For each edge of a cell up to ``end``, the count from there to `_times` as far bounds the
-        rows beyond it, and the rows before it may show a power with which they fall. So every edge
-        gives a bound, and the one with the smallest loss holds. An edge before ``end`` is left out
-        if rows show beyond it and no power does, or if later rows surely exceed its bound.
+        If no rows show beyond an edge before ``end``, the part falls with `TAIL_POWER` from there.
         """
+        far = self._times * max(end, self._size)
+        most = min(_most(*self._count(side, end, far)), hidden)
         if end < self._size:
-            most = min(_most(*self._count(side, end, self._times * self._size)), hidden)
-            return self._part(most, TAIL_POWER), TAIL_POWER
-        tails: list[tuple[float, float]] = []
-        later: list[tuple[float, float]] = []
-        before = sorted(self._edges(side, end / SPAN, end * (1 - 1e-9)).tolist(), reverse=True)
-        for edge in (end, *before):
-            rows, std = self._count(side, edge, self._times * edge)
-            most, sure = _most(rows, std), rows - NOISE_BOUND * std
-            most = most if later else min(most, hidden)
-            power = self._power(side, edge, most)
-            part = self._part(most, power)
-            shown = not later or power > TAIL_POWER or sure <= 0
-            if shown and all(part * (edge / at) ** power * self._n >= least for at, least in later):
-                tails.append((part * (edge / end) ** power, power))
-            later.append((edge, sure))
+            return self._part(most, 1 / self._times, TAIL_POWER), TAIL_POWER
+        power = self._power(side, end, most)
+        tails = [(self._part(most, end / far, power), power)]
+        for near in self._edges(side, end / SPAN, end / self._times).tolist():
+            rows, std = self._count(side, near, far)
+            if rows <= NOISE_BOUND * std:
+                part = self._part(_most(rows, std), near / far, TAIL_POWER)
+                tails.append((part * (near / end) ** TAIL_POWER, TAIL_POWER))
         return min(tails, key=lambda tail: tail[0] / (tail[1] - 1))
 
-    def _part(self, most: float, power: float) -> float:
-        """The part of the rows beyond a distance, if ``most`` are counted up to `_times` it."""
-        return float(min(most / self._n / (1 - self._times**-power), 1.0))
+    def _part(self, most: float, nearness: float, power: float) -> float:
+        """The part of the rows beyond a distance, if ``most`` are counted up to a farther one."""
+        return float(min(most / self._n / (1 - nearness**power), 1.0))
 
     def recounted(self, tails: WindowHistogram, distance: float) -> Self:
         """A range of this distance in units of it, by closer counts of distances in these units."""
