@@ -93,7 +93,7 @@ class StartAtMeanAmount:
         given = cast(AmountLoss, fit.given_loss)
         fit.loss = given.at(size, low, high)
         fit.domain = Multiple(domain=fit.domain, factor=size ** (given.power - 2))
-        fit.dispersion = 1 / size if whole else amounts.dispersion(size, clip)
+        fit.dispersion = max(amounts.dispersion(size, clip), 1 / size * whole)
         fit.min_threshold = amounts.min_threshold(size, fit.tuning.clipped_fraction)
         hidden_mean = size < fit.tuning.sure * clip * deviation
         fit.notes = (HIDDEN_MEAN,) * hidden_mean if amounts.positive else (NONE_DETECTED,)
