@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from privtail.algorithms import ProximalGradient
+from privtail.algorithms import FrankWolfe, FrankWolfeCorners, MirrorDescent, ProximalGradient
 from privtail.domains import L1, ElasticNet, L2Ball, Unconstrained, within
+from privtail.errors import InvalidInput
 from privtail.losses import SigmoidLoss
 from privtail.trusted.budget import Budget
 from privtail.trusted.problem import Problem
@@ -136,8 +137,12 @@ def test_the_noise_is_below_that_of_the_corrected_line_3():
     assert ours < corrected < math.sqrt(2 * 3.0**2 * T / (n**2 * rho**2))
 
 
-def test_a_single_iterate_releases_nothing(watched, make_problem):
-    X, y, loss = make_problem("squared", 50, 1)
-    w = watched.fit(ProximalGradient(steps=1, step_size=0.3, threshold=1.5), X, y, loss)
-    assert w == 0
-    assert watched.noise == []
+@pytest.mark.parametrize(
+    "kind",
+    [ProximalGradient, FrankWolfe, FrankWolfeCorners, MirrorDescent],
+    ids=lambda k: k.__name__,
+)
+def test_a_single_iterate_is_refused(kind):
+    """It would release nothing, and the fit would be charged its delta."""
+    with pytest.raises(InvalidInput, match="steps must be a whole number of at least 2, got 1"):
+        kind(steps=1, step_size=0.3, threshold=1.5)

@@ -57,7 +57,7 @@ class FrankWolfe(Checked):
     Parameters
     ----------
     steps : int
-        Number of iterates x_1 ... x_T, at least 1. One gradient fewer is released.
+        Number of iterates x_1 ... x_T, at least 2. One gradient fewer is released.
     step_size : float
         Weight of the new vertex, in (0, 1].
     threshold : float
@@ -82,6 +82,7 @@ class FrankWolfe(Checked):
     threshold: float
 
     needs: ClassVar[tuple[str, ...]] = ("minimize_linear", "project")
+    fewest_steps: ClassVar[int] = 2
     longest_step: ClassVar[float] = 1.0
 
     @classmethod

@@ -64,7 +64,7 @@ class FrankWolfeCorners(Checked):
     Parameters
     ----------
     steps : int
-        Number of iterates x_1 ... x_T, at least 1. One corner fewer is released.
+        Number of iterates x_1 ... x_T, at least 2. One corner fewer is released.
     step_size : float
         Weight of the new corner, in (0, 1].
     threshold : float
@@ -89,6 +89,7 @@ class FrankWolfeCorners(Checked):
     threshold: float
 
     needs: ClassVar[tuple[str, ...]] = ("axes", "project")
+    fewest_steps: ClassVar[int] = 2
     longest_step: ClassVar[float] = 1.0
 
     @classmethod

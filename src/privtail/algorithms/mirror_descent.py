@@ -58,7 +58,7 @@ class MirrorDescent(Checked):
     Parameters
     ----------
     steps : int
-        Number of iterates x_1 ... x_T, at least 1. One gradient fewer is released.
+        Number of iterates x_1 ... x_T, at least 2. One gradient fewer is released.
     step_size : float
         Step size, above 0, in your units.
     threshold : float
@@ -86,6 +86,7 @@ class MirrorDescent(Checked):
     geometry: Geometry = Euclidean()
 
     needs: ClassVar[tuple[str, ...]] = ("prox",)
+    fewest_steps: ClassVar[int] = 2
 
     @classmethod
     @preset

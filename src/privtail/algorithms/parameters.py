@@ -38,12 +38,15 @@ class Checked:
     """
 
     longest_step: ClassVar[float] = math.inf
+    fewest_steps: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         values: Any = self
         for field in fields(values):
             plain = _checked(field.name, getattr(self, field.name), self.longest_step)
             object.__setattr__(self, field.name, plain)
+        if self.fewest_steps > 1:
+            require_whole("steps", values.steps, self.fewest_steps)
 
 
 def _checked(name: str, value: Any, longest_step: float) -> Any:
