@@ -35,6 +35,7 @@ ALL = ("--drop", "age", "--drop", "days", "--drop", "job", "--drop", "note", "--
         (("claims.csv", *DECLARED, "--drop", "age,days"), ["Repeat the option for each"]),
         (("claims.csv", *DECLARED, "--categories", "jop=a"), ["'jop'", "Is 'job' meant?"]),
         (("claims.csv", *DECLARED, "--categories", "job"), ["--categories job=a,b,c"]),
+        (("claims.csv", *DECLARED, "--categories", "job:x,y"), ["--categories job=x,y"]),
         (("claims.csv", *DECLARED, "--categories", "job=a,,b"), ["values between commas"]),
         (("claims.csv", *DECLARED, "--categories", "job=a,a"), ["'job' is declared twice"]),
         (("claims.parquet", *DECLARED, "--categories", "days=1,b"), ["'days'", "'b'"]),

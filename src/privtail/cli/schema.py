@@ -239,8 +239,10 @@ def named_values(text: str, option: str) -> tuple[str, tuple[Label, ...]]:
     """A column and its values, as ``option`` has them; raises InvalidInput."""
     name, equals, values = text.partition("=")
     if not equals or not name:
-        column = shlex.quote(name.partition(",")[0] or "column")
-        raise InvalidInput(f"{option} {text!r} is not understood. Type: {option} {column}=a,b,c")
+        column, colon, listed = name.partition(":" if ":" in name else ",")
+        column = shlex.quote(column or "column")
+        listed = shlex.quote(listed) if colon == ":" and listed else "a,b,c"
+        raise InvalidInput(f"{option} {text!r} is not understood. Type: {option} {column}={listed}")
     return name, _split(values, f"{option} {name}=")
 
 
