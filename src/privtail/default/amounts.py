@@ -93,7 +93,9 @@ class StartAtMeanAmount:
         given = cast(AmountLoss, fit.given_loss)
         fit.loss = given.at(size, low, high)
         fit.domain = Multiple(domain=fit.domain, factor=size ** (given.power - 2))
-        fit.dispersion = max(amounts.dispersion(size, clip), 1 / size * whole)
+        spread = amounts.dispersion(size, clip)
+        lengths = exposures.dispersion(fit.exposure, math.inf) if exposures else 0.0
+        fit.dispersion = max(spread - lengths, 1 / size) if whole else spread
         fit.min_threshold = amounts.min_threshold(size, fit.tuning.clipped_fraction)
         hidden_mean = size < fit.tuning.sure * clip * deviation
         fit.notes = (HIDDEN_MEAN,) * hidden_mean if amounts.positive else (NONE_DETECTED,)

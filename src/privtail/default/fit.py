@@ -68,7 +68,8 @@ class Fit:
     rarest_label : the frequency of the rarest label, times the number of labels; 1 if all are even.
     labels_even : whether labels likely have about equal frequencies; for a model without an
         intercept, whether the noise of their counts is small.
-    dispersion : the mean of (y / mean - 1)^2; of counts 1 / mean (Poisson) or more.
+    dispersion : the mean of (y / mean - 1)^2; of counts less that of exposures, and at least 1 /
+        mean (Poisson).
     exposure : the mean exposure of the rows; 1 without exposures.
     min_threshold : of counts and amounts, the lowest threshold at which clipping takes no more than
         `Tuning.clipped_fraction` off their mean.
