@@ -101,7 +101,7 @@ def shown_part(cell: pd.Series, held: str, part: float) -> str:
     """How often intervals held, with the part of them that is refused."""
     if mostly_refused(cell["refused"], cell["fits"]):
         return "refused"
-    percents = f"{100 * part:.0f}" if part >= 0.005 else "under 1"
+    percents = f"{100 * part:.0f}" if part >= 0.01 else "under 1"
     return f"{held} ({percents} % refused)" if part else held
 
 
