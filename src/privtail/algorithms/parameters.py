@@ -43,15 +43,14 @@ class Checked:
     def __post_init__(self) -> None:
         values: Any = self
         for field in fields(values):
-            plain = _checked(field.name, getattr(self, field.name), self.longest_step)
+            least = self.fewest_steps if field.name == "steps" else 1
+            plain = _checked(field.name, getattr(self, field.name), least, self.longest_step)
             object.__setattr__(self, field.name, plain)
-        if self.fewest_steps > 1:
-            require_whole("steps", values.steps, self.fewest_steps)
 
 
-def _checked(name: str, value: Any, longest_step: float) -> Any:
+def _checked(name: str, value: Any, least: int, longest_step: float) -> Any:
     if name in WHOLE:
-        return require_whole(name, value, 1)
+        return require_whole(name, value, least)
     if name in ANY_SIZE:
         size = real(name, value)
         if not size > 0:
